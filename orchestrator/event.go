@@ -1,0 +1,80 @@
+package orchestrator
+
+import "time"
+
+// EventKind names what happened, `noun.verb`.
+type EventKind string
+
+// Event kinds. Security events are those of [EventKind.Security].
+const (
+	EventDaemonStarted      EventKind = "daemon.started"
+	EventDaemonStopped      EventKind = "daemon.stopped"
+	EventWorkspaceAdded     EventKind = "workspace.added"
+	EventWorkspaceRemoved   EventKind = "workspace.removed"
+	EventRunSubmitted       EventKind = "run.submitted"
+	EventRunResumed         EventKind = "run.resumed"
+	EventRunFinished        EventKind = "run.finished"
+	EventStepReleased       EventKind = "step.released"
+	EventStepStarted        EventKind = "step.started"
+	EventStepFinished       EventKind = "step.finished"
+	EventStepRearmed        EventKind = "step.rearmed"
+	EventJobQueued          EventKind = "job.queued"
+	EventJobStarted         EventKind = "job.started"
+	EventJobPhase           EventKind = "job.phase"
+	EventJobAdopted         EventKind = "job.adopted"
+	EventJobFinished        EventKind = "job.finished"
+	EventJobInterrupted     EventKind = "job.interrupted"
+	EventJobCancelRequested EventKind = "job.cancel-requested"
+	EventJobProgress        EventKind = "job.progress"
+	EventInventoryCaptured  EventKind = "inventory.captured"
+	EventPinAdded           EventKind = "pin.added"
+	EventPinRetired         EventKind = "pin.retired"
+	EventPinRotated         EventKind = "pin.rotated"
+	EventPinChanged         EventKind = "pin.changed" // a scan met another key than the pinned one
+	EventHostAdmitted       EventKind = "host.admitted"
+	EventLostSuspected      EventKind = "lost.suspected"
+	EventLostAccepted       EventKind = "lost.accepted"
+	EventLostFound          EventKind = "lost.found"
+	EventStateUnlocked      EventKind = "state.unlocked"
+	EventDrainStarted       EventKind = "drain.started"
+	EventDrainEnded         EventKind = "drain.ended"
+	EventCallDenied         EventKind = "call.denied"
+)
+
+// Security reports whether the kind belongs to the security stream.
+func (k EventKind) Security() bool {
+	switch k {
+	case EventPinRetired, EventPinRotated, EventPinChanged, EventLostAccepted,
+		EventStateUnlocked, EventCallDenied:
+		return true
+	default:
+		return false
+	}
+}
+
+// Event is one line of history: append-only, its id monotonic, written in the
+// transaction of the change that it explains.
+type Event struct {
+	ID        int64
+	At        time.Time
+	Kind      EventKind
+	Workspace string // empty where it concerns none
+	Run       RunID
+	Step      StepKind
+	Job       JobID
+	Host      string
+	State     string // the state that the run, step or job is in now, or empty
+	Warning   bool
+	Message   string // for people, one line, no secret
+	By        Peer
+}
+
+// EventFilter selects events; empty fields select all.
+type EventFilter struct {
+	After     int64 // only events with a greater id
+	Workspace string
+	Run       RunID
+	Job       JobID
+	Security  bool // only the security stream
+	Limit     int  // 0: no limit
+}

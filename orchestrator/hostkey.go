@@ -1,0 +1,56 @@
+package orchestrator
+
+import (
+	"net"
+	"strconv"
+	"time"
+)
+
+// Pin is a recorded host key. Pins are recorded by address and port and
+// referenced by the workspaces' hosts.
+type Pin struct {
+	Host       string // address as ansible_host gives it, without brackets
+	Port       int
+	KeyType    string // ssh-ed25519, ecdsa-sha2-nistp256, ssh-rsa, …
+	Key        string // base64, as in an OpenSSH public key line
+	SHA256     string // fingerprint, `SHA256:<base64>` (ssh-keygen -l)
+	Source     PinSource
+	InstanceID string // exocomp_instance_id at the time, or empty
+	AddedAt    time.Time
+	RetiredAt  time.Time // zero while it is matched
+	Retired    string    // why it was retired
+	Users      []PinUser // who refers to it
+}
+
+// PinUser is a host of a workspace that lives at a pin's address.
+type PinUser struct{ Workspace, Host string }
+
+// PinSource says how a key was learnt.
+type PinSource string
+
+const (
+	PinFirstUse PinSource = "first-use" // scanned on first contact
+	PinStated   PinSource = "stated"    // the inventory's exocomp_host_key
+	PinRotated  PinSource = "rotated"   // a person confirmed a changed key
+)
+
+// RetiredPinRetention is how long a retired pin is kept for people to look at;
+// it is never matched.
+const RetiredPinRetention = 90 * 24 * time.Hour
+
+// HostPort returns the pin's name in known_hosts (sshd(8), "SSH_KNOWN_HOSTS
+// FILE FORMAT"): the bare host on port 22, `[host]:port` elsewhere.
+func (p Pin) HostPort() string { return KnownHostsName(p.Host, p.Port) }
+
+// KnownHostsName returns the name under which OpenSSH looks a host up.
+func KnownHostsName(host string, port int) string {
+	if port == 22 || port == 0 {
+		return host
+	}
+	return "[" + host + "]:" + strconv.Itoa(port)
+}
+
+// DialAddress returns host and port as net.Dial takes them.
+func DialAddress(host string, port int) string {
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}

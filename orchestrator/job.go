@@ -1,0 +1,91 @@
+package orchestrator
+
+import "time"
+
+// JobKind names what a job executes.
+type JobKind string
+
+const (
+	// JobStep is an attempt of a run's step.
+	JobStep JobKind = "step"
+	// JobWorkspaceApply is a standalone apply and capture.
+	JobWorkspaceApply JobKind = "workspace-apply"
+	// JobHostOnboard is a standalone onboarding of some hosts.
+	JobHostOnboard JobKind = "host-onboard"
+)
+
+// JobKinds lists every kind.
+var JobKinds = []JobKind{JobStep, JobWorkspaceApply, JobHostOnboard}
+
+// JobState is where a job stands.
+type JobState string
+
+const (
+	JobQueued    JobState = "queued"
+	JobRunning   JobState = "running"
+	JobSucceeded JobState = "succeeded"
+	JobFailed    JobState = "failed"
+	JobCancelled JobState = "cancelled"
+	// JobInterrupted: a crash cut it short. A step's is re-armed as a new job;
+	// a standalone one waits for `exocomp jobs redrive`.
+	JobInterrupted JobState = "interrupted"
+)
+
+// JobStates lists every state.
+var JobStates = []JobState{
+	JobQueued, JobRunning, JobSucceeded, JobFailed, JobCancelled, JobInterrupted,
+}
+
+// Final reports whether the job will not run any more.
+func (s JobState) Final() bool { return s != JobQueued && s != JobRunning }
+
+// Job is one execution on the one queue.
+type Job struct {
+	ID        JobID
+	Kind      JobKind
+	State     JobState
+	Workspace string
+	Run       RunID    // empty for a standalone job
+	Step      int      // the step's sequence number; 0 for a standalone job
+	StepKind  StepKind // empty for a standalone job
+	Spec      JobSpec
+	Attempt   Attempt
+
+	Phase           string   // the newest supervised tool whose intent is durable, or empty
+	CancelRequested bool     // a person asked for the end
+	CancelForce     bool     // and would not wait for tofu to save its state
+	Failure         *Failure // set iff failed, cancelled or interrupted
+	Report          *Report
+	Redrives        JobID // the interrupted job that this one runs again, or empty
+	RedrivenBy      JobID // the job that runs this one again, or empty
+	SubmittedBy     Peer
+	CreatedAt       time.Time
+	StartedAt       time.Time // zero before it runs
+	FinishedAt      time.Time // set iff the state is final
+}
+
+// Attempt is one execution's identity.
+type Attempt struct {
+	Number int       // 1 for the first of its step or redrive chain
+	ID     AttemptID // names its directories
+	Token  Secret    // stands only in the ledger, the job's environment and its result
+}
+
+// JobSpec is what a standalone job was asked to do. A step's job has none: its
+// run's [RunSpec] says.
+type JobSpec struct {
+	Hosts         []string `json:"hosts,omitempty"`          // host-onboard: names in the workspace's inventory
+	Rotate        bool     `json:"rotate,omitempty"`         // host-onboard: replace changed pins
+	AcceptLost    bool     `json:"accept_lost,omitempty"`    // workspace-apply
+	SSHIdentities []string `json:"ssh_identities,omitempty"` // host-onboard: absolute paths
+	RefreshOnly   bool     `json:"refresh_only,omitempty"`   // workspace-apply: capture the outputs, apply nothing
+}
+
+// Turn is a place in a workspace's queue, first in, first out. The oldest open
+// turn holds the workspace: only its run's steps, or its job, may start.
+type Turn struct {
+	Seq       int64
+	Workspace string
+	Run       RunID // exactly one of Run and Job is set
+	Job       JobID
+}

@@ -1,0 +1,169 @@
+package orchestrator
+
+import (
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// RunKind decides the steps of a run.
+type RunKind string
+
+const (
+	// RunProvision is the chain of four steps.
+	RunProvision RunKind = "provision"
+)
+
+// RunKinds lists every kind.
+var RunKinds = []RunKind{RunProvision}
+
+// Steps returns the chain of a kind, in order.
+func (k RunKind) Steps() []StepKind {
+	switch k {
+	case RunProvision:
+		return []StepKind{StepTofuApply, StepSSHWait, StepHostOnboard, StepAnsiblePlay}
+	default:
+		return nil
+	}
+}
+
+// RunState is where a run stands. It follows from its steps' states alone, see
+// [RunStateOf].
+type RunState string
+
+const (
+	RunQueued           RunState = "queued" // behind another run or apply of its workspace
+	RunRunning          RunState = "running"
+	RunAwaitingApproval RunState = "awaiting-approval"
+	RunSucceeded        RunState = "succeeded"
+	RunFailed           RunState = "failed" // final until resumed
+	RunCancelled        RunState = "cancelled"
+)
+
+// RunStates lists every state.
+var RunStates = []RunState{
+	RunQueued, RunRunning, RunAwaitingApproval, RunSucceeded, RunFailed, RunCancelled,
+}
+
+// Final reports whether the run has given its workspace back.
+func (s RunState) Final() bool {
+	return s == RunSucceeded || s == RunFailed || s == RunCancelled
+}
+
+// RunStateOf derives a run's state from its steps' states, given in order.
+func RunStateOf(steps []StepState) RunState {
+	count := make(map[StepState]int, len(StepStates))
+	for _, s := range steps {
+		count[s]++
+	}
+	switch {
+	case count[StepCancelled] > 0:
+		return RunCancelled
+	case count[StepFailed] > 0:
+		return RunFailed
+	case count[StepAwaitingApproval] > 0:
+		return RunAwaitingApproval
+	case count[StepSucceeded] == len(steps):
+		return RunSucceeded
+	case count[StepBlocked] == len(steps):
+		return RunQueued
+	default:
+		return RunRunning
+	}
+}
+
+// Run is one chain under one id.
+type Run struct {
+	ID          RunID
+	Kind        RunKind
+	Workspace   string
+	State       RunState
+	Spec        RunSpec
+	Inventory   string // digest that step 1 recorded and steps 2 to 4 require; empty before
+	SubmittedBy Peer
+	CreatedAt   time.Time
+	FinishedAt  time.Time // set iff the state is final
+	Steps       []Step    // in order
+}
+
+// Step returns the run's step of a kind, or nil.
+func (r *Run) Step(kind StepKind) *Step {
+	for i := range r.Steps {
+		if r.Steps[i].Kind == kind {
+			return &r.Steps[i]
+		}
+	}
+	return nil
+}
+
+// FailedStep returns the first failed or cancelled step, or nil.
+func (r *Run) FailedStep() *Step {
+	for i := range r.Steps {
+		if s := r.Steps[i].State; s == StepFailed || s == StepCancelled {
+			return &r.Steps[i]
+		}
+	}
+	return nil
+}
+
+// DefaultSSHWait bounds step 2 unless `--ssh-wait` says otherwise.
+const DefaultSSHWait = 5 * time.Minute
+
+// RunSpec is what a person asked for. It is validated when the run is created,
+// never when a step executes.
+type RunSpec struct {
+	Playbook        PlaybookRef   `json:"playbook"`
+	OnboardPlaybook *PlaybookRef  `json:"onboard_playbook,omitempty"` // nil: the seeded one
+	SSHWait         time.Duration `json:"ssh_wait"`                   // nanoseconds in JSON
+	Egress          []int         `json:"egress,omitempty"`           // TCP ports besides 22
+	SSHIdentities   []string      `json:"ssh_identities,omitempty"`   // absolute paths on the daemon's host
+	AcceptLost      bool          `json:"accept_lost,omitempty"`      // go on although creates may be lost
+}
+
+// PlaybookRef names a playbook inside an uploaded snapshot.
+type PlaybookRef struct {
+	Path   string `json:"path"`   // as the person named it, absolute, for display
+	Entry  string `json:"entry"`  // relative to the snapshot's root, slash-separated
+	Digest string `json:"digest"` // the snapshot's, `sha256:<hex>`
+}
+
+// Validate reports every mistake in s together, as one [CodeInvalid] error.
+func (s RunSpec) Validate() error {
+	var m Mistakes
+	s.Playbook.validate(&m, "playbook")
+	if s.OnboardPlaybook != nil {
+		s.OnboardPlaybook.validate(&m, "onboard playbook")
+	}
+	if s.SSHWait <= 0 || s.SSHWait > 24*time.Hour {
+		m.Addf("--ssh-wait %s is not between 1ns and 24h", s.SSHWait)
+	}
+	for _, p := range s.Egress {
+		if p < 1 || p > 65535 {
+			m.Addf("--egress %d is not a TCP port (1 to 65535)", p)
+		}
+	}
+	for _, f := range s.SSHIdentities {
+		m.absolute("--ssh-identity", f)
+	}
+	return m.Err()
+}
+
+func (p PlaybookRef) validate(m *Mistakes, what string) {
+	switch {
+	case p.Entry == "" || !filepath.IsLocal(p.Entry):
+		m.Addf("%s %q does not lie inside its snapshot", what, p.Entry)
+	case strings.HasPrefix(p.Entry, "-"):
+		m.Addf("%s %q begins with a dash", what, p.Entry)
+	}
+	if !strings.HasPrefix(p.Digest, "sha256:") || len(p.Digest) != len("sha256:")+64 {
+		m.Addf("%s digest %q is not sha256:<64 hex digits>", what, p.Digest)
+	}
+}
+
+// Peer is who asked, from the socket's peer credentials.
+type Peer struct {
+	UID  int    `json:"uid"`
+	GID  int    `json:"gid"`
+	PID  int    `json:"pid,omitempty"`
+	Name string `json:"name,omitempty"` // the user's name, where the daemon's host knows it
+}

@@ -1,0 +1,136 @@
+package orchestrator
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// ApprovalPolicy says which plans of a workspace wait for a person.
+type ApprovalPolicy string
+
+const (
+	// ApprovalNever applies every plan.
+	ApprovalNever ApprovalPolicy = "never"
+	// ApprovalDestructive parks a plan that deletes or replaces; the default.
+	ApprovalDestructive ApprovalPolicy = "destructive"
+	// ApprovalAlways parks every plan.
+	ApprovalAlways ApprovalPolicy = "always"
+)
+
+// Workspace is a named OpenTofu root module that the daemon may apply.
+type Workspace struct {
+	Name          string
+	Dir           string   // absolute path of the root module
+	TofuWorkspace string   // the module's own workspace; empty: the default one
+	VarFiles      []string // absolute paths, passed in this order
+	BackendConfig []string // absolute paths or `key=value`, for `tofu init`
+	CLIConfig     string   // absolute path given as TF_CLI_CONFIG_FILE, or empty
+	Approval      ApprovalPolicy
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+
+	Lost []LostCreate // creates that the state may lack; while any stands, applies are refused
+}
+
+// LostCreate is a resource that an interrupted apply may have made without
+// saving it to the state. It belongs to the workspace and bars every later
+// apply until its address is in the state or a person accepts the loss.
+type LostCreate struct {
+	Address string // the resource's address
+	ID      string // the provider's id where the journal names one, for `tofu import`
+	Job     JobID  // the attempt whose journal raised the suspicion
+	Since   time.Time
+}
+
+// ImportCommand returns the command that brings the resource into the state.
+func (l LostCreate) ImportCommand() string {
+	id := l.ID
+	if id == "" {
+		id = "ID"
+	}
+	return "tofu import '" + l.Address + "' '" + id + "'"
+}
+
+// MaxWorkspaceName bounds a workspace's name, in bytes.
+const MaxWorkspaceName = 63
+
+// InventoryPrefix stands before a workspace's name in its inventory's name.
+const InventoryPrefix = "tf:"
+
+// InventoryName returns the name of workspace's standing inventory.
+func InventoryName(workspace string) string { return InventoryPrefix + workspace }
+
+// WorkspaceOfInventory returns the workspace that an inventory name stands
+// for: the inverse of [InventoryName].
+func WorkspaceOfInventory(name string) (string, bool) {
+	return strings.CutPrefix(name, InventoryPrefix)
+}
+
+var workspaceName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+
+// ReservedNames may name neither a workspace nor, in an inventory, a host:
+// Ansible or exocomp gives each a meaning of its own.
+var ReservedNames = []string{"all", "ungrouped", "tf", "localhost"}
+
+// ValidateWorkspaceName refuses a name that could not stand as a group in an
+// inventory. The error is [CodeInvalid].
+func ValidateWorkspaceName(name string) error {
+	hint := "use letters, digits, _ and -, starting with a letter, at most 63"
+	switch {
+	case name == "":
+		return Errorf(CodeInvalid, "the workspace name is empty").WithHint("%s", hint)
+	case len(name) > MaxWorkspaceName:
+		return Errorf(CodeInvalid, "workspace name %.20q… is %d bytes long", name, len(name)).WithHint("%s", hint)
+	case !workspaceName.MatchString(name):
+		return Errorf(CodeInvalid, "workspace name %q is not allowed", name).WithHint("%s", hint)
+	}
+	for _, r := range ReservedNames {
+		if strings.EqualFold(name, r) {
+			return Errorf(CodeInvalid, "workspace name %q is reserved", name).
+				WithHint("choose another: Ansible or exocomp gives %q a meaning of its own", r)
+		}
+	}
+	return nil
+}
+
+// Validate reports every mistake in w together, as one [CodeInvalid] error.
+func (w Workspace) Validate() error {
+	var m Mistakes
+	m.Add(ValidateWorkspaceName(w.Name))
+	m.absolute("directory", w.Dir)
+	for _, f := range w.VarFiles {
+		m.absolute("var file", f)
+	}
+	for _, f := range w.BackendConfig {
+		if !strings.Contains(f, "=") {
+			m.absolute("backend config", f)
+		}
+	}
+	if w.CLIConfig != "" {
+		m.absolute("CLI config", w.CLIConfig)
+	}
+	if w.TofuWorkspace != "" && !workspaceName.MatchString(w.TofuWorkspace) {
+		m.Addf("tofu workspace %q is not allowed", w.TofuWorkspace)
+	}
+	switch w.Approval {
+	case ApprovalNever, ApprovalDestructive, ApprovalAlways:
+	default:
+		m.Addf("approval policy %q is unknown: use never, destructive or always", w.Approval)
+	}
+	return m.Err()
+}
+
+// absolute records a mistake where path is not absolute and clean, begins with
+// a dash once it is an argument, or holds a NUL.
+func (m *Mistakes) absolute(what, path string) {
+	switch {
+	case path == "":
+		m.Addf("the %s is empty", what)
+	case strings.ContainsRune(path, 0):
+		m.Addf("the %s %q holds a NUL byte", what, path)
+	case !filepath.IsAbs(path):
+		m.Addf("the %s %q is not an absolute path", what, path)
+	}
+}
