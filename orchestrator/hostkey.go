@@ -54,3 +54,9 @@ func KnownHostsName(host string, port int) string {
 func DialAddress(host string, port int) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
+
+// PinFilter selects pins; empty fields select every live pin.
+type PinFilter struct {
+	Workspace      string // only pins that a host of it refers to
+	IncludeRetired bool
+}

@@ -89,3 +89,19 @@ type Turn struct {
 	Run       RunID // exactly one of Run and Job is set
 	Job       JobID
 }
+
+// NewJob asks for a standalone job.
+type NewJob struct {
+	Kind      JobKind
+	Workspace string
+	Spec      JobSpec
+	By        Peer
+}
+
+// JobFilter selects jobs, newest first; empty fields select all.
+type JobFilter struct {
+	Workspace string
+	Run       RunID
+	State     JobState
+	Limit     int // 0: no limit
+}

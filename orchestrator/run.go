@@ -167,3 +167,27 @@ type Peer struct {
 	PID  int    `json:"pid,omitempty"`
 	Name string `json:"name,omitempty"` // the user's name, where the daemon's host knows it
 }
+
+// NewRun asks for a run.
+type NewRun struct {
+	Key       string // idempotency key: the same key with the same content is the same run; empty: none
+	Kind      RunKind
+	Workspace string
+	Spec      RunSpec
+	By        Peer
+}
+
+// ResumeRun asks to continue a failed run at its failed step.
+type ResumeRun struct {
+	Run  RunID
+	Spec RunSpec // replaces the run's own
+	By   Peer
+}
+
+// RunFilter selects runs, newest first; empty fields select all.
+type RunFilter struct {
+	Workspace string
+	State     RunState
+	Before    RunID // only runs that are older than this one
+	Limit     int   // 0: no limit
+}
