@@ -55,18 +55,18 @@ func (k EventKind) Security() bool {
 // Event is one line of history: append-only, its id monotonic, written in the
 // transaction of the change that it explains.
 type Event struct {
-	ID        int64
-	At        time.Time
-	Kind      EventKind
-	Workspace string // empty where it concerns none
-	Run       RunID
-	Step      StepKind
-	Job       JobID
-	Host      string
-	State     string // the state that the run, step or job is in now, or empty
-	Warning   bool
-	Message   string // for people, one line, no secret
-	By        Peer
+	ID        int64     `json:"id,omitempty"`
+	At        time.Time `json:"at,omitzero"`
+	Kind      EventKind `json:"kind"`
+	Workspace string    `json:"workspace,omitempty"` // empty where it concerns none
+	Run       RunID     `json:"run,omitempty"`
+	Step      StepKind  `json:"step,omitempty"`
+	Job       JobID     `json:"job,omitempty"`
+	Host      string    `json:"host,omitempty"`
+	State     string    `json:"state,omitempty"` // the state that the run, step or job is in now, or empty
+	Warning   bool      `json:"warning,omitempty"`
+	Message   string    `json:"message,omitempty"` // for people, one line, no secret
+	By        Peer      `json:"by,omitzero"`
 }
 
 // EventFilter selects events; empty fields select all.

@@ -9,21 +9,24 @@ import (
 // Pin is a recorded host key. Pins are recorded by address and port and
 // referenced by the workspaces' hosts.
 type Pin struct {
-	Host       string // address as ansible_host gives it, without brackets
-	Port       int
-	KeyType    string // ssh-ed25519, ecdsa-sha2-nistp256, ssh-rsa, …
-	Key        string // base64, as in an OpenSSH public key line
-	SHA256     string // fingerprint, `SHA256:<base64>` (ssh-keygen -l)
-	Source     PinSource
-	InstanceID string // exocomp_instance_id at the time, or empty
-	AddedAt    time.Time
-	RetiredAt  time.Time // zero while it is matched
-	Retired    string    // why it was retired
-	Users      []PinUser // who refers to it
+	Host       string    `json:"host,omitempty"` // address as ansible_host gives it, without brackets
+	Port       int       `json:"port"`
+	KeyType    string    `json:"key_type"` // ssh-ed25519, ecdsa-sha2-nistp256, ssh-rsa, …
+	Key        string    `json:"key"`      // base64, as in an OpenSSH public key line
+	SHA256     string    `json:"sha256"`   // fingerprint, `SHA256:<base64>` (ssh-keygen -l)
+	Source     PinSource `json:"source"`
+	InstanceID string    `json:"instance_id,omitempty"` // exocomp_instance_id at the time, or empty
+	AddedAt    time.Time `json:"added_at,omitzero"`
+	RetiredAt  time.Time `json:"retired_at,omitzero"` // zero while it is matched
+	Retired    string    `json:"retired,omitempty"`   // why it was retired
+	Users      []PinUser `json:"users,omitempty"`     // who refers to it
 }
 
 // PinUser is a host of a workspace that lives at a pin's address.
-type PinUser struct{ Workspace, Host string }
+type PinUser struct {
+	Workspace string `json:"workspace"`
+	Host      string `json:"host"`
+}
 
 // PinSource says how a key was learnt.
 type PinSource string

@@ -5,14 +5,14 @@ import "time"
 // Inventory is the ledger's row of a standing inventory. The row is the truth;
 // the file at Path is a published copy.
 type Inventory struct {
-	Workspace string
-	Digest    string // sha256:<hex> of Content
-	Content   []byte // Ansible's static JSON form
-	Path      string // where the copy is published
-	Hosts     []string
-	Captured  int       // outputs that it was derived from
-	Job       JobID     // the apply that captured it
-	UpdatedAt time.Time // of the newest capture, changed or not
+	Workspace string    `json:"workspace,omitempty"`
+	Digest    string    `json:"digest"`            // sha256:<hex> of Content
+	Content   []byte    `json:"content,omitempty"` // Ansible's static JSON form
+	Path      string    `json:"path"`              // where the copy is published
+	Hosts     []string  `json:"hosts,omitempty"`
+	Captured  int       `json:"captured"`            // outputs that it was derived from
+	Job       JobID     `json:"job,omitempty"`       // the apply that captured it
+	UpdatedAt time.Time `json:"updated_at,omitzero"` // of the newest capture, changed or not
 }
 
 // Name returns the inventory's name, `tf:<workspace>`.
@@ -21,12 +21,12 @@ func (i Inventory) Name() string { return InventoryName(i.Workspace) }
 // Admission is the ledger's word that a host of an inventory may be played
 // against: its key is pinned and it was onboarded. It ends with the pin.
 type Admission struct {
-	Workspace string
-	Host      string
-	Login     Login
-	Address   string // host:port at the time
-	Job       JobID
-	At        time.Time
+	Workspace string    `json:"workspace,omitempty"`
+	Host      string    `json:"host,omitempty"`
+	Login     Login     `json:"login,omitempty"`
+	Address   string    `json:"address"` // host:port at the time
+	Job       JobID     `json:"job,omitempty"`
+	At        time.Time `json:"at,omitzero"`
 }
 
 // Login says as whom Ansible reaches an admitted host.

@@ -41,34 +41,34 @@ func (s JobState) Final() bool { return s != JobQueued && s != JobRunning }
 
 // Job is one execution on the one queue.
 type Job struct {
-	ID        JobID
-	Kind      JobKind
-	State     JobState
-	Workspace string
-	Run       RunID    // empty for a standalone job
-	Step      int      // the step's sequence number; 0 for a standalone job
-	StepKind  StepKind // empty for a standalone job
-	Spec      JobSpec
-	Attempt   Attempt
+	ID        JobID    `json:"id,omitempty"`
+	Kind      JobKind  `json:"kind"`
+	State     JobState `json:"state"`
+	Workspace string   `json:"workspace,omitempty"`
+	Run       RunID    `json:"run,omitempty"`       // empty for a standalone job
+	Step      int      `json:"step,omitempty"`      // the step's sequence number; 0 for a standalone job
+	StepKind  StepKind `json:"step_kind,omitempty"` // empty for a standalone job
+	Spec      JobSpec  `json:"spec"`
+	Attempt   Attempt  `json:"attempt"`
 
-	Phase           string   // the newest supervised tool whose intent is durable, or empty
-	CancelRequested bool     // a person asked for the end
-	CancelForce     bool     // and would not wait for tofu to save its state
-	Failure         *Failure // set iff failed, cancelled or interrupted
-	Report          *Report
-	Redrives        JobID // the interrupted job that this one runs again, or empty
-	RedrivenBy      JobID // the job that runs this one again, or empty
-	SubmittedBy     Peer
-	CreatedAt       time.Time
-	StartedAt       time.Time // zero before it runs
-	FinishedAt      time.Time // set iff the state is final
+	Phase           string    `json:"phase,omitempty"`            // the newest supervised tool whose intent is durable, or empty
+	CancelRequested bool      `json:"cancel_requested,omitempty"` // a person asked for the end
+	CancelForce     bool      `json:"cancel_force,omitempty"`     // and would not wait for tofu to save its state
+	Failure         *Failure  `json:"failure,omitempty"`          // set iff failed, cancelled or interrupted
+	Report          *Report   `json:"report,omitempty"`
+	Redrives        JobID     `json:"redrives,omitempty"`    // the interrupted job that this one runs again, or empty
+	RedrivenBy      JobID     `json:"redriven_by,omitempty"` // the job that runs this one again, or empty
+	SubmittedBy     Peer      `json:"submitted_by,omitzero"`
+	CreatedAt       time.Time `json:"created_at,omitzero"`
+	StartedAt       time.Time `json:"started_at,omitzero"`  // zero before it runs
+	FinishedAt      time.Time `json:"finished_at,omitzero"` // set iff the state is final
 }
 
 // Attempt is one execution's identity.
 type Attempt struct {
-	Number int       // 1 for the first of its step or redrive chain
-	ID     AttemptID // names its directories
-	Token  Secret    // stands only in the ledger, the job's environment and its result
+	Number int       `json:"number"`       // 1 for the first of its step or redrive chain
+	ID     AttemptID `json:"id,omitempty"` // names its directories
+	Token  Secret    `json:"-"`            // stands only in the ledger, the job's environment and its result
 }
 
 // JobSpec is what a standalone job was asked to do. A step's job has none: its

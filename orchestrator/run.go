@@ -74,16 +74,16 @@ func RunStateOf(steps []StepState) RunState {
 
 // Run is one chain under one id.
 type Run struct {
-	ID          RunID
-	Kind        RunKind
-	Workspace   string
-	State       RunState
-	Spec        RunSpec
-	Inventory   string // digest that step 1 recorded and steps 2 to 4 require; empty before
-	SubmittedBy Peer
-	CreatedAt   time.Time
-	FinishedAt  time.Time // set iff the state is final
-	Steps       []Step    // in order
+	ID          RunID     `json:"id,omitempty"`
+	Kind        RunKind   `json:"kind"`
+	Workspace   string    `json:"workspace,omitempty"`
+	State       RunState  `json:"state"`
+	Spec        RunSpec   `json:"spec"`
+	Inventory   string    `json:"inventory,omitempty"` // digest that step 1 recorded and steps 2 to 4 require; empty before
+	SubmittedBy Peer      `json:"submitted_by,omitzero"`
+	CreatedAt   time.Time `json:"created_at,omitzero"`
+	FinishedAt  time.Time `json:"finished_at,omitzero"` // set iff the state is final
+	Steps       []Step    `json:"steps,omitempty"`      // in order
 }
 
 // Step returns the run's step of a kind, or nil.
@@ -114,7 +114,7 @@ const DefaultSSHWait = 5 * time.Minute
 type RunSpec struct {
 	Playbook        PlaybookRef   `json:"playbook"`
 	OnboardPlaybook *PlaybookRef  `json:"onboard_playbook,omitempty"` // nil: the seeded one
-	SSHWait         time.Duration `json:"ssh_wait"`                   // nanoseconds in JSON
+	SSHWait         time.Duration `json:"ssh_wait_ns"`                // nanoseconds in JSON
 	Egress          []int         `json:"egress,omitempty"`           // TCP ports besides 22
 	SSHIdentities   []string      `json:"ssh_identities,omitempty"`   // absolute paths on the daemon's host
 	AcceptLost      bool          `json:"accept_lost,omitempty"`      // go on although creates may be lost

@@ -110,17 +110,17 @@ const MaxCrashAttempts = 3
 
 // Step is one link of a run's chain.
 type Step struct {
-	Seq           int // 1 for the first
-	Kind          StepKind
-	State         StepState
-	Origin        StepOrigin
-	Attempts      int       // attempts so far
-	CrashAttempts int       // of those, cut short by a crash since the last resume
-	Job           JobID     // the newest attempt's job, or empty
-	Failure       *Failure  // set iff failed or cancelled
-	Report        *Report   // what the newest finished attempt did, or nil
-	StartedAt     time.Time // of the newest attempt; zero before the first
-	FinishedAt    time.Time // set iff the state is final
+	Seq           int        `json:"seq"` // 1 for the first
+	Kind          StepKind   `json:"kind"`
+	State         StepState  `json:"state"`
+	Origin        StepOrigin `json:"origin,omitempty"`
+	Attempts      int        `json:"attempts"`             // attempts so far
+	CrashAttempts int        `json:"crash_attempts"`       // of those, cut short by a crash since the last resume
+	Job           JobID      `json:"job,omitempty"`        // the newest attempt's job, or empty
+	Failure       *Failure   `json:"failure,omitempty"`    // set iff failed or cancelled
+	Report        *Report    `json:"report,omitempty"`     // what the newest finished attempt did, or nil
+	StartedAt     time.Time  `json:"started_at,omitzero"`  // of the newest attempt; zero before the first
+	FinishedAt    time.Time  `json:"finished_at,omitzero"` // set iff the state is final
 }
 
 // StepOrigin says who did the work of a succeeded step.
@@ -179,7 +179,7 @@ type HostReport struct {
 	Address string        `json:"address,omitempty"` // host:port as dialled
 	State   HostState     `json:"state"`
 	Message string        `json:"message,omitempty"` // the last error, or what was found
-	Took    time.Duration `json:"took,omitempty"`    // nanoseconds in JSON
+	Took    time.Duration `json:"took_ns,omitempty"` // nanoseconds in JSON
 	Task    string        `json:"task,omitempty"`    // the task that failed on it
 	OK      int           `json:"ok,omitempty"`      // task results
 	Changed int           `json:"changed,omitempty"` // task results that changed something

@@ -21,27 +21,27 @@ const (
 
 // Workspace is a named OpenTofu root module that the daemon may apply.
 type Workspace struct {
-	Name          string
-	Dir           string   // absolute path of the root module
-	TofuWorkspace string   // the module's own workspace; empty: the default one
-	VarFiles      []string // absolute paths, passed in this order
-	BackendConfig []string // absolute paths or `key=value`, for `tofu init`
-	CLIConfig     string   // absolute path given as TF_CLI_CONFIG_FILE, or empty
-	Approval      ApprovalPolicy
-	CreatedAt     time.Time
-	UpdatedAt     time.Time
+	Name          string         `json:"name"`
+	Dir           string         `json:"dir"`                      // absolute path of the root module
+	TofuWorkspace string         `json:"tofu_workspace,omitempty"` // the module's own workspace; empty: the default one
+	VarFiles      []string       `json:"var_files,omitempty"`      // absolute paths, passed in this order
+	BackendConfig []string       `json:"backend_config,omitempty"` // absolute paths or `key=value`, for `tofu init`
+	CLIConfig     string         `json:"cli_config,omitempty"`     // absolute path given as TF_CLI_CONFIG_FILE, or empty
+	Approval      ApprovalPolicy `json:"approval"`
+	CreatedAt     time.Time      `json:"created_at,omitzero"`
+	UpdatedAt     time.Time      `json:"updated_at,omitzero"`
 
-	Lost []LostCreate // creates that the state may lack; while any stands, applies are refused
+	Lost []LostCreate `json:"lost,omitempty"` // creates that the state may lack; while any stands, applies are refused
 }
 
 // LostCreate is a resource that an interrupted apply may have made without
 // saving it to the state. It belongs to the workspace and bars every later
 // apply until its address is in the state or a person accepts the loss.
 type LostCreate struct {
-	Address string // the resource's address
-	ID      string // the provider's id where the journal names one, for `tofu import`
-	Job     JobID  // the attempt whose journal raised the suspicion
-	Since   time.Time
+	Address string    `json:"address"`       // the resource's address
+	ID      string    `json:"id,omitempty"`  // the provider's id where the journal names one, for `tofu import`
+	Job     JobID     `json:"job,omitempty"` // the attempt whose journal raised the suspicion
+	Since   time.Time `json:"since,omitzero"`
 }
 
 // ImportCommand returns the command that brings the resource into the state.
