@@ -1,0 +1,93 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/exocomp/exocomp/orchestrator"
+)
+
+// Inventory returns a workspace's standing inventory.
+func (l *Ledger) Inventory(ctx context.Context, workspace string) (inv orchestrator.Inventory, err error) {
+	err = l.read(ctx, "read inventory", func(q querier) error {
+		found := false
+		inv, found, err = one(ctx, q, scanInventory, inventorySelect+` WHERE workspace = ?`, workspace)
+		if err != nil || found {
+			return err
+		}
+		if _, err := workspaceByName(ctx, q, workspace); err != nil {
+			return err
+		}
+		return orchestrator.Errorf(orchestrator.CodeNotFound, "%s was never captured", orchestrator.InventoryName(workspace)).
+			WithHint("apply the workspace: exocomp workspace apply %s; or, if it is applied: exocomp workspace refresh %s", workspace, workspace)
+	})
+	return inv, err
+}
+
+// Inventories returns every standing inventory, by workspace.
+func (l *Ledger) Inventories(ctx context.Context) (out []orchestrator.Inventory, err error) {
+	err = l.read(ctx, "read inventories", func(q querier) (err error) {
+		out, err = collect(ctx, q, scanInventory, inventorySelect+` ORDER BY workspace`)
+		return err
+	})
+	return out, err
+}
+
+const inventorySelect = `
+	SELECT
+		workspace,
+		digest,
+		content,
+		path,
+		hosts,
+		captured,
+		job_id,
+		updated_at
+	FROM inventory`
+
+func scanInventory(row scanner) (i orchestrator.Inventory, err error) {
+	err = row.Scan(&i.Workspace, &i.Digest, &i.Content, &i.Path, document{&i.Hosts}, &i.Captured, &i.Job, &instant{&i.UpdatedAt})
+	i.Hosts = nilIfEmpty(i.Hosts)
+	return i, err
+}
+
+// captureInventory replaces the standing inventory of the job's workspace, lets
+// its run require it, and ends the admissions of hosts that it does not name.
+func (t *tx) captureInventory(ctx context.Context, j jobRow, inv orchestrator.Inventory) error {
+	err := t.exec(ctx, `
+		INSERT INTO inventory (
+			workspace,
+			digest,
+			content,
+			path,
+			hosts,
+			captured,
+			job_id,
+			updated_at
+		) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (workspace) DO UPDATE SET
+			digest = excluded.digest,
+			content = excluded.content,
+			path = excluded.path,
+			hosts = excluded.hosts,
+			captured = excluded.captured,
+			job_id = excluded.job_id,
+			updated_at = excluded.updated_at`,
+		j.Workspace, inv.Digest, inv.Content, inv.Path, texts(inv.Hosts), inv.Captured, j.ID, nanos(t.now))
+	if err != nil {
+		return err
+	}
+	if j.StepKind == orchestrator.StepTofuApply {
+		if err := t.exec(ctx, `UPDATE run SET inventory = ? WHERE id = ?`, inv.Digest, j.Run); err != nil {
+			return err
+		}
+	}
+	err = t.exec(ctx, `
+		DELETE FROM admission
+		WHERE workspace = ? AND host NOT IN (SELECT value FROM json_each(?))`, j.Workspace, texts(inv.Hosts))
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("captured %d output(s) to inventory %s naming %d host(s)", inv.Captured, inv.Path, len(inv.Hosts))
+	return t.event(ctx, j.event(orchestrator.EventInventoryCaptured, text))
+}

@@ -1,0 +1,205 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/exocomp/exocomp/orchestrator"
+)
+
+// jobTransition is one row of the state machine of a job.
+type jobTransition struct{ from, to orchestrator.JobState }
+
+// jobTransitions is that state machine. The schema's rows and the diagram in
+// the documentation are generated from it.
+var jobTransitions = []jobTransition{
+	{orchestrator.JobQueued, orchestrator.JobRunning},
+	{orchestrator.JobQueued, orchestrator.JobCancelled},
+	{orchestrator.JobRunning, orchestrator.JobSucceeded},
+	{orchestrator.JobRunning, orchestrator.JobFailed},
+	{orchestrator.JobRunning, orchestrator.JobCancelled},
+	{orchestrator.JobRunning, orchestrator.JobInterrupted},
+}
+
+// jobRow is a job with what the domain does not show.
+type jobRow struct {
+	orchestrator.Job
+	turn int64
+}
+
+// public returns the job without its token.
+func (j jobRow) public() orchestrator.Job {
+	j.Attempt.Token = orchestrator.Secret{}
+	return j.Job
+}
+
+func (j jobRow) event(kind orchestrator.EventKind, message string) orchestrator.Event {
+	return orchestrator.Event{
+		Kind:      kind,
+		Workspace: j.Workspace,
+		Run:       j.Run,
+		Step:      j.StepKind,
+		Job:       j.ID,
+		State:     string(j.State),
+		Message:   message,
+	}
+}
+
+// applies reports whether the job may change what stands in the workspace.
+func (j jobRow) applies() bool {
+	return j.StepKind == orchestrator.StepTofuApply ||
+		j.Kind == orchestrator.JobWorkspaceApply && !j.Spec.RefreshOnly
+}
+
+// SubmitJob queues a standalone job for its workspace.
+func (l *Ledger) SubmitJob(ctx context.Context, n orchestrator.NewJob) (orchestrator.Job, error) {
+	if n.Kind == orchestrator.JobStep || !slices.Contains(orchestrator.JobKinds, n.Kind) {
+		return orchestrator.Job{}, orchestrator.Errorf(orchestrator.CodeInvalid, "there is no standalone job kind %q", n.Kind)
+	}
+	var j jobRow
+	err := l.write(ctx, "submit job", func(t *tx) (err error) {
+		j, err = t.submitJob(ctx, n, orchestrator.Job{})
+		return err
+	})
+	return j.public(), err
+}
+
+// RedriveJob runs an interrupted standalone job again, as a new job that
+// refers to it. A job of another state, or one that was redriven before, is a
+// [orchestrator.CodeConflict].
+func (l *Ledger) RedriveJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Peer) (orchestrator.Job, error) {
+	var j jobRow
+	err := l.write(ctx, "redrive job", func(t *tx) error {
+		old, err := jobByID(ctx, t, id)
+		switch {
+		case err != nil:
+			return err
+		case old.Run != "":
+			return orchestrator.Errorf(orchestrator.CodeConflict, "job %s is a step of run %s, which looks after it", id, old.Run).
+				WithHint("a failed run goes on with: exocomp provision resume %s", old.Run)
+		case old.State != orchestrator.JobInterrupted:
+			return orchestrator.Errorf(orchestrator.CodeConflict, "job %s is %s: only an interrupted job is redriven", id, old.State)
+		case old.RedrivenBy != "":
+			return orchestrator.Errorf(orchestrator.CodeConflict, "job %s was redriven already, as %s", id, old.RedrivenBy).
+				WithHint("look at that one: exocomp jobs show %s", old.RedrivenBy)
+		}
+		n := orchestrator.NewJob{Kind: old.Kind, Workspace: old.Workspace, Spec: old.Spec, By: by}
+		j, err = t.submitJob(ctx, n, old.Job)
+		return err
+	})
+	return j.public(), err
+}
+
+// submitJob queues a standalone job, the next attempt of old where old is one.
+func (t *tx) submitJob(ctx context.Context, n orchestrator.NewJob, old orchestrator.Job) (j jobRow, err error) {
+	w, err := workspaceByName(ctx, t, n.Workspace)
+	if err != nil {
+		return j, err
+	}
+	if err := refuseParked(ctx, t, w.Name); err != nil {
+		return j, err
+	}
+	j.Job = orchestrator.Job{
+		Kind:        n.Kind,
+		State:       orchestrator.JobQueued,
+		Workspace:   n.Workspace,
+		Spec:        n.Spec,
+		Attempt:     orchestrator.Attempt{Number: old.Attempt.Number + 1},
+		Redrives:    old.ID,
+		SubmittedBy: n.By,
+		CreatedAt:   t.now,
+	}
+	if j.applies() {
+		if err := refuseLost(w, n.Spec.AcceptLost); err != nil {
+			return j, err
+		}
+	}
+	if j.ID, err = t.newJobID(); err != nil {
+		return j, err
+	}
+	if j.turn, err = t.openTurn(ctx, w.Name, "", j.ID); err != nil {
+		return j, err
+	}
+	if err := t.insertJob(ctx, j); err != nil {
+		return j, err
+	}
+	text := fmt.Sprintf("%s queued by %s", j.Kind, who(n.By))
+	if old.ID != "" {
+		text = fmt.Sprintf("%s queued again by %s, for %s", j.Kind, who(n.By), old.ID)
+	}
+	e := j.event(orchestrator.EventJobQueued, text)
+	e.By = n.By
+	return j, t.event(ctx, e)
+}
+
+// insertJob stores a queued job and links it with the one that it runs again.
+func (t *tx) insertJob(ctx context.Context, j jobRow) error {
+	err := t.exec(ctx, `
+		INSERT INTO job (
+			id,
+			kind,
+			state,
+			workspace,
+			turn,
+			run_id,
+			step,
+			spec,
+			attempt,
+			phase,
+			cancel_requested,
+			cancel_force,
+			redrives,
+			submitted_by,
+			created_at
+		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, ?, ?, ?)`,
+		j.ID, j.Kind, j.State, j.Workspace, j.turn, null(j.Run), zeroNull(j.Step), document{j.Spec},
+		j.Attempt.Number, null(j.Redrives), document{j.SubmittedBy}, nanos(j.CreatedAt))
+	if err != nil || j.Redrives == "" {
+		return err
+	}
+	return t.exec(ctx, `UPDATE job SET redriven_by = ? WHERE id = ?`, j.ID, j.Redrives)
+}
+
+// moveJob moves j by its state machine, stores it and appends its event.
+func (t *tx) moveJob(ctx context.Context, j *jobRow, to orchestrator.JobState, failure *orchestrator.Failure, report *orchestrator.Report) error {
+	if !slices.Contains(jobTransitions, jobTransition{j.State, to}) {
+		return orchestrator.Errorf(orchestrator.CodeConflict, "job %s is %s and cannot become %s", j.ID, j.State, to)
+	}
+	kind, text := orchestrator.EventJobFinished, "job "+string(to)+because(failure)
+	j.State, j.Failure, j.Report = to, failure, report
+	switch {
+	case to == orchestrator.JobRunning:
+		kind, text = orchestrator.EventJobStarted, fmt.Sprintf("attempt %d started as %s", j.Attempt.Number, j.Attempt.ID)
+		j.StartedAt = t.now
+	case to == orchestrator.JobInterrupted:
+		kind = orchestrator.EventJobInterrupted
+	}
+	if to.Final() {
+		j.FinishedAt, j.Attempt.Token = t.now, orchestrator.Secret{}
+	}
+	err := t.exec(ctx, `
+		UPDATE job SET
+			state = ?,
+			attempt_id = ?,
+			token = ?,
+			failure = ?,
+			report = ?,
+			started_at = ?,
+			finished_at = ?
+		WHERE id = ?`,
+		j.State, null(j.Attempt.ID), null(j.Attempt.Token.Reveal()), document{j.Failure}, document{j.Report},
+		nanos(j.StartedAt), nanos(j.FinishedAt), j.ID)
+	if err != nil {
+		return err
+	}
+	return t.event(ctx, j.event(kind, text))
+}
+
+// zeroNull is how an optional number is stored: 0 is NULL.
+func zeroNull(n int) any {
+	if n == 0 {
+		return nil
+	}
+	return n
+}

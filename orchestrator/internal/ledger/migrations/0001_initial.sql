@@ -1,0 +1,299 @@
+-- Generated from 0001_initial.sql.tmpl; do not edit.
+
+-- The first schema. Times are nanoseconds since 1970 in UTC; documents are JSON.
+-- What the domain enumerates is filled in from its tables by the package's
+-- generator: edit the .tmpl, then run go generate.
+
+PRAGMA application_id = 1702391651;
+
+-- Kinds grow from version to version, so they are rows; states are CHECKs.
+CREATE TABLE run_kind (name TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
+INSERT INTO run_kind (name) VALUES ('provision');
+
+CREATE TABLE step_kind (name TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
+INSERT INTO step_kind (name) VALUES ('tofu-apply'), ('ssh-wait'), ('host-onboard'), ('ansible-play');
+
+CREATE TABLE job_kind (name TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
+INSERT INTO job_kind (name) VALUES ('step'), ('workspace-apply'), ('host-onboard');
+
+-- The state machines. Triggers below refuse every other change.
+CREATE TABLE step_transition (
+    from_state TEXT NOT NULL,
+    to_state   TEXT NOT NULL,
+    PRIMARY KEY (from_state, to_state)
+) STRICT, WITHOUT ROWID;
+INSERT INTO step_transition (from_state, to_state) VALUES
+    ('blocked', 'ready'),
+    ('blocked', 'cancelled'),
+    ('ready', 'running'),
+    ('ready', 'cancelled'),
+    ('running', 'awaiting-approval'),
+    ('running', 'succeeded'),
+    ('running', 'failed'),
+    ('running', 'cancelled'),
+    ('running', 'ready'),
+    ('awaiting-approval', 'ready'),
+    ('awaiting-approval', 'cancelled'),
+    ('failed', 'ready');
+
+CREATE TABLE job_transition (
+    from_state TEXT NOT NULL,
+    to_state   TEXT NOT NULL,
+    PRIMARY KEY (from_state, to_state)
+) STRICT, WITHOUT ROWID;
+INSERT INTO job_transition (from_state, to_state) VALUES
+    ('queued', 'running'),
+    ('queued', 'cancelled'),
+    ('running', 'succeeded'),
+    ('running', 'failed'),
+    ('running', 'cancelled'),
+    ('running', 'interrupted');
+
+-- One row: the daemon that has the ledger, or had it last.
+CREATE TABLE daemon (
+    id         INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+    boot_id    TEXT    NOT NULL, -- empty before the first start
+    version    TEXT    NOT NULL,
+    pid        INTEGER NOT NULL,
+    started_at INTEGER,          -- NULL before the first start
+    stopped_at INTEGER,          -- NULL while it runs, and for ever after a crash
+    draining   INTEGER NOT NULL CHECK (draining IN (0, 1))
+) STRICT;
+INSERT INTO daemon (id, boot_id, version, pid, draining) VALUES (1, '', '', 0, 0);
+
+CREATE TABLE workspace (
+    name           TEXT    NOT NULL PRIMARY KEY,
+    dir            TEXT    NOT NULL,
+    tofu_workspace TEXT    NOT NULL,
+    var_files      TEXT    NOT NULL CHECK (json_valid(var_files)),
+    backend_config TEXT    NOT NULL CHECK (json_valid(backend_config)),
+    cli_config     TEXT    NOT NULL,
+    approval       TEXT    NOT NULL CHECK (approval IN ('never', 'destructive', 'always')),
+    created_at     INTEGER NOT NULL,
+    updated_at     INTEGER NOT NULL
+) STRICT;
+
+-- Runs, jobs and events name a workspace without a foreign key: history stays
+-- when the workspace is removed.
+CREATE TABLE run (
+    id           TEXT    NOT NULL PRIMARY KEY,
+    key          TEXT    UNIQUE, -- idempotency key, where the client gave one
+    kind         TEXT    NOT NULL REFERENCES run_kind (name),
+    workspace    TEXT    NOT NULL,
+    state        TEXT    NOT NULL CHECK (state IN ('queued', 'running', 'awaiting-approval', 'succeeded', 'failed', 'cancelled')), -- follows from the steps; kept for the indices
+    spec         TEXT    NOT NULL CHECK (json_valid(spec)),
+    inventory    TEXT,           -- digest that step 1 recorded
+    submitted_by TEXT    NOT NULL CHECK (json_valid(submitted_by)),
+    created_at   INTEGER NOT NULL,
+    finished_at  INTEGER,
+    CHECK ((finished_at IS NOT NULL) = (state IN ('succeeded', 'failed', 'cancelled')))
+) STRICT;
+CREATE INDEX run_by_workspace ON run (workspace, id);
+CREATE INDEX run_by_state ON run (state, id);
+CREATE INDEX run_parked ON run (workspace) WHERE state = 'awaiting-approval';
+
+CREATE TABLE step (
+    run_id         TEXT    NOT NULL REFERENCES run (id),
+    seq            INTEGER NOT NULL CHECK (seq >= 1),
+    kind           TEXT    NOT NULL REFERENCES step_kind (name),
+    state          TEXT    NOT NULL CHECK (state IN ('blocked', 'awaiting-approval', 'ready', 'running', 'succeeded', 'failed', 'cancelled')),
+    origin         TEXT    NOT NULL CHECK (origin IN ('run', 'caller')),
+    attempts       INTEGER NOT NULL CHECK (attempts >= 0),
+    crash_attempts INTEGER NOT NULL CHECK (crash_attempts BETWEEN 0 AND 3),
+    job_id         TEXT    REFERENCES job (id), -- the newest attempt's
+    failure        TEXT    CHECK (json_valid(failure)),
+    report         TEXT    CHECK (json_valid(report)),
+    started_at     INTEGER, -- of the newest attempt
+    finished_at    INTEGER,
+    PRIMARY KEY (run_id, seq),
+    CHECK ((finished_at IS NOT NULL) = (state IN ('succeeded', 'failed', 'cancelled'))),
+    CHECK ((failure IS NOT NULL) = (state IN ('failed', 'cancelled'))),
+    CHECK (state <> 'running' OR (started_at IS NOT NULL AND job_id IS NOT NULL))
+) STRICT;
+
+CREATE TRIGGER step_begins_blocked BEFORE INSERT ON step
+WHEN NEW.state <> 'blocked'
+BEGIN
+    SELECT RAISE(ABORT, 'a step begins blocked');
+END;
+
+CREATE TRIGGER step_follows_the_state_machine BEFORE UPDATE OF state ON step
+WHEN NEW.state <> OLD.state AND NOT EXISTS (
+    SELECT 1 FROM step_transition
+    WHERE from_state = OLD.state AND to_state = NEW.state
+)
+BEGIN
+    SELECT RAISE(ABORT, 'the state machine has no such step transition');
+END;
+
+CREATE TRIGGER step_follows_its_predecessor BEFORE UPDATE OF state ON step
+WHEN NEW.state IN ('ready', 'running') AND OLD.seq > 1 AND NOT EXISTS (
+    SELECT 1 FROM step AS previous
+    WHERE previous.run_id = OLD.run_id AND previous.seq = OLD.seq - 1 AND previous.state = 'succeeded'
+)
+BEGIN
+    SELECT RAISE(ABORT, 'the step before it has not succeeded');
+END;
+
+-- A workspace's queue. The oldest open turn holds the workspace.
+CREATE TABLE turn (
+    seq       INTEGER PRIMARY KEY AUTOINCREMENT,
+    workspace TEXT    NOT NULL,
+    run_id    TEXT    REFERENCES run (id),
+    job_id    TEXT    REFERENCES job (id) DEFERRABLE INITIALLY DEFERRED,
+    opened_at INTEGER NOT NULL,
+    closed_at INTEGER, -- NULL while it is open
+    CHECK ((run_id IS NULL) <> (job_id IS NULL))
+) STRICT;
+CREATE INDEX turn_open ON turn (workspace, seq) WHERE closed_at IS NULL;
+CREATE UNIQUE INDEX turn_of_run ON turn (run_id) WHERE run_id IS NOT NULL AND closed_at IS NULL;
+CREATE UNIQUE INDEX turn_of_job ON turn (job_id) WHERE job_id IS NOT NULL;
+
+CREATE TABLE job (
+    id               TEXT    NOT NULL PRIMARY KEY,
+    kind             TEXT    NOT NULL REFERENCES job_kind (name),
+    state            TEXT    NOT NULL CHECK (state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled', 'interrupted')),
+    workspace        TEXT    NOT NULL,
+    turn             INTEGER NOT NULL REFERENCES turn (seq),
+    run_id           TEXT,
+    step             INTEGER,
+    spec             TEXT    NOT NULL CHECK (json_valid(spec)),
+    attempt          INTEGER NOT NULL CHECK (attempt >= 1),
+    attempt_id       TEXT    UNIQUE, -- NULL before it starts
+    token            TEXT,           -- the live attempt's; erased at its end
+    phase            TEXT    NOT NULL,
+    cancel_requested INTEGER NOT NULL CHECK (cancel_requested IN (0, 1)),
+    cancel_force     INTEGER NOT NULL CHECK (cancel_force IN (0, 1)),
+    failure          TEXT    CHECK (json_valid(failure)),
+    report           TEXT    CHECK (json_valid(report)),
+    redrives         TEXT    UNIQUE REFERENCES job (id), -- the interrupted job that it runs again
+    redriven_by      TEXT    UNIQUE REFERENCES job (id),
+    submitted_by     TEXT    NOT NULL CHECK (json_valid(submitted_by)),
+    created_at       INTEGER NOT NULL,
+    started_at       INTEGER,
+    finished_at      INTEGER,
+    FOREIGN KEY (run_id, step) REFERENCES step (run_id, seq),
+    CHECK ((run_id IS NULL) = (step IS NULL)),
+    CHECK ((run_id IS NOT NULL) = (kind = 'step')),
+    CHECK ((finished_at IS NOT NULL) = (state IN ('succeeded', 'failed', 'cancelled', 'interrupted'))),
+    CHECK ((failure IS NOT NULL) = (state IN ('failed', 'cancelled', 'interrupted'))),
+    CHECK ((token IS NOT NULL) = (state = 'running')),
+    CHECK ((started_at IS NOT NULL) = (attempt_id IS NOT NULL)),
+    CHECK (started_at IS NOT NULL OR state IN ('queued', 'cancelled'))
+) STRICT;
+CREATE INDEX job_by_workspace ON job (workspace, id);
+CREATE INDEX job_by_run ON job (run_id, id) WHERE run_id IS NOT NULL;
+CREATE INDEX job_by_state ON job (state, id);
+-- At most one attempt of a step, and of a turn, is live.
+CREATE UNIQUE INDEX job_live ON job (turn) WHERE finished_at IS NULL;
+
+CREATE TRIGGER job_begins_queued BEFORE INSERT ON job
+WHEN NEW.state <> 'queued'
+BEGIN
+    SELECT RAISE(ABORT, 'a job begins queued');
+END;
+
+CREATE TRIGGER job_follows_the_state_machine BEFORE UPDATE OF state ON job
+WHEN NEW.state <> OLD.state AND NOT EXISTS (
+    SELECT 1 FROM job_transition
+    WHERE from_state = OLD.state AND to_state = NEW.state
+)
+BEGIN
+    SELECT RAISE(ABORT, 'the state machine has no such job transition');
+END;
+
+CREATE TABLE inventory (
+    workspace  TEXT    NOT NULL PRIMARY KEY REFERENCES workspace (name) ON DELETE CASCADE,
+    digest     TEXT    NOT NULL,
+    content    BLOB    NOT NULL,
+    path       TEXT    NOT NULL, -- of the published copy
+    hosts      TEXT    NOT NULL CHECK (json_valid(hosts)),
+    captured   INTEGER NOT NULL, -- outputs that it was derived from
+    job_id     TEXT    NOT NULL REFERENCES job (id),
+    updated_at INTEGER NOT NULL  -- of the newest capture, changed or not
+) STRICT;
+
+-- Live pins are matched; retired ones are kept for people to look at.
+CREATE TABLE pin (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    host        TEXT    NOT NULL,
+    port        INTEGER NOT NULL CHECK (port BETWEEN 1 AND 65535),
+    key_type    TEXT    NOT NULL,
+    key         TEXT    NOT NULL,
+    sha256      TEXT    NOT NULL,
+    source      TEXT    NOT NULL CHECK (source IN ('first-use', 'stated', 'rotated')),
+    instance_id TEXT    NOT NULL,
+    added_at    INTEGER NOT NULL,
+    retired_at  INTEGER,
+    retired     TEXT, -- why
+    CHECK ((retired_at IS NULL) = (retired IS NULL))
+) STRICT;
+CREATE UNIQUE INDEX pin_live ON pin (host, port, key_type) WHERE retired_at IS NULL;
+CREATE INDEX pin_retired ON pin (retired_at) WHERE retired_at IS NOT NULL;
+
+CREATE TABLE pin_user (
+    pin       INTEGER NOT NULL REFERENCES pin (id) ON DELETE CASCADE,
+    workspace TEXT    NOT NULL,
+    host      TEXT    NOT NULL,
+    PRIMARY KEY (pin, workspace, host)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX pin_user_by_workspace ON pin_user (workspace, host);
+
+CREATE TABLE admission (
+    workspace TEXT    NOT NULL REFERENCES workspace (name) ON DELETE CASCADE,
+    host      TEXT    NOT NULL,
+    login     TEXT    NOT NULL CHECK (login IN ('automation', 'inventory')),
+    address   TEXT    NOT NULL,
+    job_id    TEXT    NOT NULL REFERENCES job (id),
+    at        INTEGER NOT NULL,
+    PRIMARY KEY (workspace, host)
+) STRICT, WITHOUT ROWID;
+
+-- Resources that an interrupted apply may have made without saving them.
+CREATE TABLE lost_create (
+    workspace   TEXT    NOT NULL REFERENCES workspace (name) ON DELETE CASCADE,
+    address     TEXT    NOT NULL,
+    provider_id TEXT    NOT NULL, -- empty where the journal names none
+    job_id      TEXT    NOT NULL REFERENCES job (id),
+    since       INTEGER NOT NULL,
+    PRIMARY KEY (workspace, address)
+) STRICT, WITHOUT ROWID;
+
+-- Ciphertexts; the ledger never sees what is in them.
+CREATE TABLE sealed (
+    kind       TEXT    NOT NULL,
+    name       TEXT    NOT NULL,
+    ciphertext BLOB    NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (kind, name)
+) STRICT;
+
+CREATE TABLE event (
+    id        INTEGER PRIMARY KEY AUTOINCREMENT,
+    at        INTEGER NOT NULL,
+    kind      TEXT    NOT NULL,
+    security  INTEGER NOT NULL CHECK (security IN (0, 1)),
+    workspace TEXT,
+    run_id    TEXT,
+    step      TEXT,
+    job_id    TEXT,
+    host      TEXT,
+    state     TEXT,
+    warning   INTEGER NOT NULL CHECK (warning IN (0, 1)),
+    message   TEXT    NOT NULL,
+    peer      TEXT    NOT NULL CHECK (json_valid(peer))
+) STRICT;
+CREATE INDEX event_by_workspace ON event (workspace, id) WHERE workspace IS NOT NULL;
+CREATE INDEX event_by_run ON event (run_id, id) WHERE run_id IS NOT NULL;
+CREATE INDEX event_by_job ON event (job_id, id) WHERE job_id IS NOT NULL;
+CREATE INDEX event_security ON event (id) WHERE security = 1;
+
+CREATE TRIGGER event_is_never_changed BEFORE UPDATE ON event
+BEGIN
+    SELECT RAISE(ABORT, 'events are append-only');
+END;
+
+CREATE TRIGGER event_is_never_removed BEFORE DELETE ON event
+BEGIN
+    SELECT RAISE(ABORT, 'events are append-only');
+END;

@@ -1,0 +1,111 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/exocomp/exocomp/orchestrator"
+)
+
+// ResumeRun continues a failed run at its failed step, with r's settings in
+// place of the run's own and its crash counts at zero. It is a
+// [orchestrator.CodeConflict], naming what stands in the way, where the run did
+// not fail, where its workspace has a newer run, and while the workspace is held.
+func (l *Ledger) ResumeRun(ctx context.Context, r orchestrator.ResumeRun) (run orchestrator.Run, err error) {
+	if err := r.Spec.Validate(); err != nil {
+		return run, err
+	}
+	err = l.write(ctx, "resume run", func(t *tx) error {
+		var err error
+		if run, err = runByID(ctx, t, r.Run); err != nil {
+			return err
+		}
+		if err := mayResume(ctx, t, &run, r.Spec); err != nil {
+			return err
+		}
+		return t.resume(ctx, &run, r)
+	})
+	if err != nil {
+		return orchestrator.Run{}, err
+	}
+	return run, nil
+}
+
+func mayResume(ctx context.Context, q querier, run *orchestrator.Run, spec orchestrator.RunSpec) error {
+	if run.State != orchestrator.RunFailed {
+		return orchestrator.Errorf(orchestrator.CodeConflict, "run %s is %s: only a failed run is resumed", run.ID, run.State).
+			WithHint("start another: exocomp provision run %s PLAYBOOK", run.Workspace)
+	}
+	newer, found, err := one(ctx, q, scanText[orchestrator.RunID],
+		`SELECT id FROM run WHERE workspace = ? AND id > ? ORDER BY id DESC LIMIT 1`, run.Workspace, run.ID)
+	if err != nil {
+		return err
+	}
+	if found {
+		return orchestrator.Errorf(orchestrator.CodeConflict, "workspace %s has a newer run, %s", run.Workspace, newer).
+			WithHint("look at that one: exocomp provision status %s", newer)
+	}
+	w, err := workspaceByName(ctx, q, run.Workspace)
+	if err != nil {
+		return err
+	}
+	if w.CreatedAt.After(run.CreatedAt) {
+		return orchestrator.Errorf(orchestrator.CodeConflict, "workspace %s was removed and added again after run %s", w.Name, run.ID).
+			WithHint("start another: exocomp provision run %s PLAYBOOK", w.Name)
+	}
+	turn, held, err := holder(ctx, q, w.Name)
+	if err != nil {
+		return err
+	}
+	if held {
+		return heldBy(turn, "resume the run when that is done")
+	}
+	if run.FailedStep().Kind == orchestrator.StepTofuApply {
+		return refuseLost(w, spec.AcceptLost)
+	}
+	return nil
+}
+
+func (t *tx) resume(ctx context.Context, run *orchestrator.Run, r orchestrator.ResumeRun) error {
+	old := run.Spec
+	run.Spec = r.Spec
+	if err := t.exec(ctx, `UPDATE run SET spec = ? WHERE id = ?`, document{r.Spec}, run.ID); err != nil {
+		return err
+	}
+	if _, err := t.openTurn(ctx, run.Workspace, run.ID, ""); err != nil {
+		return err
+	}
+	s := run.FailedStep()
+	s.CrashAttempts = 0
+	text := fmt.Sprintf("resumed by %s at step %d %s; playbook %s%s", who(r.By), s.Seq, s.Kind,
+		movedDigest(&old.Playbook, &r.Spec.Playbook), onboardMoved(old, r.Spec))
+	e := runEvent(run, orchestrator.EventRunResumed, text)
+	e.Step, e.By = s.Kind, r.By
+	if err := t.event(ctx, e); err != nil {
+		return err
+	}
+	return t.releaseStep(ctx, run, s, orchestrator.TriggerResume)
+}
+
+// movedDigest says which snapshot a playbook had and has.
+func movedDigest(old, now *orchestrator.PlaybookRef) string {
+	if old.Digest == now.Digest {
+		return now.Digest + ", unchanged"
+	}
+	return old.Digest + " → " + now.Digest
+}
+
+func onboardMoved(old, now orchestrator.RunSpec) string {
+	seeded := &orchestrator.PlaybookRef{Digest: "the seeded one"}
+	from, to := old.OnboardPlaybook, now.OnboardPlaybook
+	if from == nil && to == nil {
+		return ""
+	}
+	if from == nil {
+		from = seeded
+	}
+	if to == nil {
+		to = seeded
+	}
+	return "; onboarding playbook " + movedDigest(from, to)
+}

@@ -1,0 +1,165 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+
+	"github.com/exocomp/exocomp/orchestrator"
+)
+
+// AddWorkspace registers w. Adding the same again changes nothing; the name
+// with another content is a [orchestrator.CodeConflict].
+func (l *Ledger) AddWorkspace(ctx context.Context, w orchestrator.Workspace, by orchestrator.Peer) (orchestrator.Workspace, error) {
+	if err := w.Validate(); err != nil {
+		return orchestrator.Workspace{}, err
+	}
+	err := l.write(ctx, "add workspace", func(t *tx) error {
+		old, found, err := findWorkspace(ctx, t, w.Name)
+		if err != nil {
+			return err
+		}
+		if found {
+			if !sameWorkspace(old, w) {
+				return orchestrator.Errorf(orchestrator.CodeConflict, "workspace %s exists with other settings", w.Name).
+					WithHint("look: exocomp workspace show %s; replace: exocomp workspace remove %s, then add it", w.Name, w.Name)
+			}
+			w = old
+			return nil
+		}
+		w.CreatedAt, w.UpdatedAt, w.Lost = t.now, t.now, nil
+		if err := t.insertWorkspace(ctx, w); err != nil {
+			return err
+		}
+		return t.event(ctx, orchestrator.Event{
+			Kind:      orchestrator.EventWorkspaceAdded,
+			Workspace: w.Name,
+			Message:   "workspace added: " + w.Dir,
+			By:        by,
+		})
+	})
+	return w, err
+}
+
+// Workspace returns the workspace of that name.
+func (l *Ledger) Workspace(ctx context.Context, name string) (w orchestrator.Workspace, err error) {
+	err = l.read(ctx, "read workspace", func(q querier) (err error) {
+		w, err = workspaceByName(ctx, q, name)
+		return err
+	})
+	return w, err
+}
+
+// Workspaces returns every workspace, by name.
+func (l *Ledger) Workspaces(ctx context.Context) (out []orchestrator.Workspace, err error) {
+	err = l.read(ctx, "read workspaces", func(q querier) (err error) {
+		out, err = collect(ctx, q, scanWorkspace, workspaceSelect+` ORDER BY name`)
+		for i := range out {
+			if err == nil {
+				out[i].Lost, err = lostOf(ctx, q, out[i].Name)
+			}
+		}
+		return err
+	})
+	return out, err
+}
+
+// RemoveWorkspace forgets a workspace with its inventory, its admissions and
+// its claim on pins; a pin that nobody else refers to is retired. History
+// stays. It is a [orchestrator.CodeConflict] while a run or job of it is open.
+func (l *Ledger) RemoveWorkspace(ctx context.Context, name string, by orchestrator.Peer) error {
+	return l.write(ctx, "remove workspace", func(t *tx) error {
+		if _, err := workspaceByName(ctx, t, name); err != nil {
+			return err
+		}
+		open, err := openTurns(ctx, t, name)
+		if err != nil {
+			return err
+		}
+		if len(open) > 0 {
+			return heldBy(open[0], "wait for it, or cancel it, before the workspace is removed")
+		}
+		about := orchestrator.Event{Workspace: name, By: by}
+		if err := t.leavePins(ctx, about, nil, "workspace "+name+" was removed"); err != nil {
+			return err
+		}
+		// The inventory, admissions and lost creates go by ON DELETE CASCADE.
+		if err := t.exec(ctx, `DELETE FROM workspace WHERE name = ?`, name); err != nil {
+			return err
+		}
+		return t.event(ctx, orchestrator.Event{
+			Kind:      orchestrator.EventWorkspaceRemoved,
+			Workspace: name,
+			Message:   "workspace removed",
+			By:        by,
+		})
+	})
+}
+
+const workspaceSelect = `
+	SELECT
+		name,
+		dir,
+		tofu_workspace,
+		var_files,
+		backend_config,
+		cli_config,
+		approval,
+		created_at,
+		updated_at
+	FROM workspace`
+
+func scanWorkspace(row scanner) (w orchestrator.Workspace, err error) {
+	err = row.Scan(&w.Name, &w.Dir, &w.TofuWorkspace, document{&w.VarFiles}, document{&w.BackendConfig},
+		&w.CLIConfig, &w.Approval, &instant{&w.CreatedAt}, &instant{&w.UpdatedAt})
+	w.VarFiles, w.BackendConfig = nilIfEmpty(w.VarFiles), nilIfEmpty(w.BackendConfig)
+	return w, err
+}
+
+func (t *tx) insertWorkspace(ctx context.Context, w orchestrator.Workspace) error {
+	return t.exec(ctx, `
+		INSERT INTO workspace (
+			name,
+			dir,
+			tofu_workspace,
+			var_files,
+			backend_config,
+			cli_config,
+			approval,
+			created_at,
+			updated_at
+		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		w.Name, w.Dir, w.TofuWorkspace, texts(w.VarFiles), texts(w.BackendConfig), w.CLIConfig, w.Approval,
+		nanos(w.CreatedAt), nanos(w.UpdatedAt))
+}
+
+func findWorkspace(ctx context.Context, q querier, name string) (orchestrator.Workspace, bool, error) {
+	w, found, err := one(ctx, q, scanWorkspace, workspaceSelect+` WHERE name = ?`, name)
+	if err != nil || !found {
+		return w, false, err
+	}
+	w.Lost, err = lostOf(ctx, q, name)
+	return w, true, err
+}
+
+func workspaceByName(ctx context.Context, q querier, name string) (orchestrator.Workspace, error) {
+	w, found, err := findWorkspace(ctx, q, name)
+	if err == nil && !found {
+		err = orchestrator.Errorf(orchestrator.CodeNotFound, "there is no workspace %q", name).
+			WithHint("list them: exocomp workspace list; add it: exocomp workspace add NAME DIR")
+	}
+	return w, err
+}
+
+// sameWorkspace compares what a person states.
+func sameWorkspace(a, b orchestrator.Workspace) bool {
+	return a.Dir == b.Dir && a.TofuWorkspace == b.TofuWorkspace && a.CLIConfig == b.CLIConfig &&
+		a.Approval == b.Approval && slices.Equal(a.VarFiles, b.VarFiles) &&
+		slices.Equal(a.BackendConfig, b.BackendConfig)
+}
+
+func nilIfEmpty(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
