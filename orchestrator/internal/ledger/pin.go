@@ -40,8 +40,9 @@ func (l *Ledger) pins(ctx context.Context, clauses string, args ...any) ([]orche
 }
 
 // AddPins records keys, found by job where one is named. A key that is pinned
-// already only gains the users. Another live key of the same type at the same
-// address is a [orchestrator.CodeConflict].
+// already only gains the users and, if it has none, the instance id. Another
+// live key of the same type at the same address is a
+// [orchestrator.CodeConflict].
 func (l *Ledger) AddPins(ctx context.Context, job orchestrator.JobID, pins []orchestrator.Pin) error {
 	return l.write(ctx, "add pins", func(t *tx) error {
 		about := orchestrator.Event{}
@@ -123,8 +124,8 @@ func (l *Ledger) PruneRetiredPins(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// addPin records p, or adds its users where that key is live already. about
-// says in which circumstances.
+// addPin records p. Where that key is live already it gains p's users, and p's
+// instance id if it has none. about says in which circumstances.
 func (t *tx) addPin(ctx context.Context, about orchestrator.Event, p orchestrator.Pin, kind orchestrator.EventKind) error {
 	if p.Port < 1 || p.Port > 65535 {
 		return orchestrator.Errorf(orchestrator.CodeInvalid, "pin of %s: %d is not a TCP port (1 to 65535)", p.Host, p.Port)
@@ -137,6 +138,12 @@ func (t *tx) addPin(ctx context.Context, about orchestrator.Event, p orchestrato
 		if !live[0].sameKey(p) {
 			return orchestrator.Errorf(orchestrator.CodeConflict, "%s is pinned with %s, not with %s", p.HostPort(), live[0].SHA256, p.SHA256).
 				WithHint("check the key out of band, then: exocomp host onboard --rotate HOST")
+		}
+		if live[0].InstanceID == "" && p.InstanceID != "" { // the inventory states it from now on
+			err := t.exec(ctx, `UPDATE pin SET instance_id = ? WHERE id = ?`, p.InstanceID, live[0].id)
+			if err != nil {
+				return err
+			}
 		}
 		return t.addPinUsers(ctx, live[0].id, p.Users)
 	}
