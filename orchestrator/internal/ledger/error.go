@@ -67,6 +67,10 @@ func machine(path string, err error) *orchestrator.Error {
 	case code == sqlite3.ErrBusy || code == sqlite3.ErrLocked:
 		return orchestrator.Errorf(orchestrator.CodeUnavailable, "another program has the ledger %s locked", path).
 			WithHint("close it there: only exocomp opens a live ledger")
+	case code == sqlite3.ErrConstraint || code == sqlite3.ErrTooBig:
+		// What was to be recorded breaks a rule of the schema; trying again
+		// cannot help, which CodeInvalid says.
+		return orchestrator.Errorf(orchestrator.CodeInvalid, "the ledger refuses the record: %v", err)
 	default:
 		return nil
 	}
