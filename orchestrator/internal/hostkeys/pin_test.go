@@ -1,0 +1,183 @@
+package hostkeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/exocomp/exocomp/orchestrator"
+)
+
+// memStore is a Store in memory that notes the order of its calls.
+type memStore struct {
+	pins   []orchestrator.Pin
+	calls  []string
+	events []orchestrator.Event
+	err    error // returned by AddPins
+}
+
+func (m *memStore) PinsAt(_ context.Context, host string, port int) (at []orchestrator.Pin, _ error) {
+	for _, p := range m.pins {
+		if p.Host == host && p.Port == port {
+			at = append(at, p)
+		}
+	}
+	return at, nil
+}
+
+func (m *memStore) AddPins(_ context.Context, job orchestrator.JobID, pins []orchestrator.Pin) error {
+	m.calls = append(m.calls, fmt.Sprintf("add %d for %s", len(pins), job))
+	if m.err == nil {
+		m.pins = append(m.pins, pins...)
+	}
+	return m.err
+}
+
+func (m *memStore) RetirePins(_ context.Context, pins []orchestrator.Pin, _ string, by orchestrator.Peer) error {
+	m.calls = append(m.calls, fmt.Sprintf("retire %d by %s", len(pins), by.Name))
+	m.remove(pins)
+	return nil
+}
+
+func (m *memStore) RotatePin(_ context.Context, old []orchestrator.Pin, pin orchestrator.Pin, by orchestrator.Peer) error {
+	m.calls = append(m.calls, fmt.Sprintf("rotate %d by %s", len(old), by.Name))
+	m.remove(old)
+	m.pins = append(m.pins, pin)
+	return nil
+}
+
+func (m *memStore) AppendEvent(_ context.Context, e orchestrator.Event) error {
+	m.events = append(m.events, e)
+	return nil
+}
+
+func (m *memStore) remove(pins []orchestrator.Pin) {
+	m.pins = slices.DeleteFunc(m.pins, func(p orchestrator.Pin) bool {
+		return slices.ContainsFunc(pins, func(q orchestrator.Pin) bool { return p.Key == q.Key })
+	})
+}
+
+func TestPinnerThroughALifetime(t *testing.T) {
+	one, two := newKey(t, ssh.KeyAlgoED25519), newKey(t, ssh.KeyAlgoED25519)
+	rs := newKey(t, ssh.KeyAlgoRSA)
+	s := newServer(t, one, rs)
+	store := &memStore{}
+	p := &Pinner{Store: store}
+	want := s.want("web1")
+	want.InstanceID = "i-1"
+	request := func(rotate bool) Request {
+		return Request{Job: "job_1", By: orchestrator.Peer{Name: "ann"}, Hosts: []HostWant{want}, Rotate: rotate}
+	}
+	pin := func(rotate bool) ([]orchestrator.HostReport, error) {
+		store.calls = nil
+		return p.Pin(t.Context(), request(rotate))
+	}
+	mustPin := func(step string, rotate bool, calls ...string) {
+		t.Helper()
+		report, err := pin(rotate)
+		if err != nil {
+			t.Fatalf("%s: %v", step, err)
+		}
+		if report[0].State != orchestrator.HostPinned || report[0].Name != "web1" {
+			t.Errorf("%s: report = %+v", step, report[0])
+		}
+		if !slices.Equal(store.calls, calls) {
+			t.Errorf("%s: store saw %q, want %q", step, store.calls, calls)
+		}
+	}
+
+	mustPin("first use", false, "add 1 for job_1")
+	s.setKeys(rs, newKey(t, ssh.KeyAlgoECDSA256), one) // what else is offered adds nothing
+	mustPin("again", false)
+
+	s.setKeys(two)
+	report, err := pin(false)
+	if !errors.Is(err, orchestrator.ErrRefused) || report[0].State != orchestrator.HostFailed || len(store.calls) != 0 {
+		t.Fatalf("changed: %+v, %v, store saw %q", report, err, store.calls)
+	}
+	if len(store.events) != 1 || store.events[0].Kind != orchestrator.EventPinChanged || store.events[0].Host != "web1" {
+		t.Errorf("changed: events = %+v", store.events)
+	}
+	mustPin("rotate", true, "rotate 1 by ann")
+
+	s.setKeys(rs)
+	before := s.conns.Load()
+	_, err = pin(false)
+	if err == nil || !strings.Contains(err.Error(), "no longer offered") || !strings.Contains(err.Error(), ssh.FingerprintSHA256(rs.PublicKey())) {
+		t.Errorf("no longer offered: %v", err)
+	}
+	if n := s.conns.Load() - before; n != 2 {
+		t.Errorf("no longer offered: %d connections, want 2", n)
+	}
+
+	want.InstanceID = "i-2"
+	store.pins[0].InstanceID = "i-1"
+	mustPin("rebuilt", false, "retire 1 by ann", "add 1 for job_1")
+}
+
+func TestPinnerReportsEveryHostAndRecordsTheGoodOnes(t *testing.T) {
+	good := newServer(t, newKey(t, ssh.KeyAlgoED25519))
+	store := &memStore{}
+	wants := []HostWant{good.want("good")}
+	for i := range 2 {
+		s := newServer(t, newKey(t, ssh.KeyAlgoED25519))
+		w := s.want(fmt.Sprintf("changed%d", i))
+		store.pins = append(store.pins, pinOf(w, newKey(t, ssh.KeyAlgoED25519).PublicKey(), w.user()))
+		wants = append(wants, w)
+	}
+	wants = append(wants, HostWant{Workspace: "edge", Name: "dead", Host: "127.0.0.1", Port: 1})
+	p := &Pinner{Store: store, Options: Options{Timeout: 5 * time.Second}}
+	report, err := p.Pin(t.Context(), Request{Job: "job_1", Hosts: wants})
+	if !errors.Is(err, orchestrator.ErrRefused) {
+		t.Fatalf("error = %v, want refused", err)
+	}
+	for _, part := range []string{
+		"host key of edge/changed0 changed", "host key of edge/changed1 changed", "edge/dead", "connection refused",
+		"; check it out of band, then: exocomp host onboard --rotate edge/changed0 edge/changed1",
+	} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error lacks %q:\n%v", part, err)
+		}
+	}
+	var states []orchestrator.HostState
+	for _, h := range report {
+		states = append(states, h.State)
+	}
+	wantStates := []orchestrator.HostState{orchestrator.HostPinned, orchestrator.HostFailed, orchestrator.HostFailed, orchestrator.HostUnreachable}
+	if !slices.Equal(states, wantStates) {
+		t.Errorf("states = %v, want %v", states, wantStates)
+	}
+	if !slices.Equal(store.calls, []string{"add 1 for job_1"}) {
+		t.Errorf("store saw %q: the good host is recorded", store.calls)
+	}
+	if len(store.events) != 2 {
+		t.Errorf("%d events, want one for each changed key", len(store.events))
+	}
+}
+
+func TestPinnerScansAnAddressOnce(t *testing.T) {
+	s := newServer(t, newKey(t, ssh.KeyAlgoED25519))
+	store := &memStore{}
+	_, err := (&Pinner{Store: store}).Pin(t.Context(), Request{Job: "job_1", Hosts: []HostWant{s.want("a"), s.want("b")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := s.conns.Load(); n != 1 || len(store.pins) != 1 || len(store.pins[0].Users) != 2 {
+		t.Errorf("%d connections, pins %+v; want one of each, with two users", n, store.pins)
+	}
+}
+
+func TestPinnerReturnsTheStoresError(t *testing.T) {
+	s := newServer(t, newKey(t, ssh.KeyAlgoED25519))
+	full := errors.New("disk full")
+	report, err := (&Pinner{Store: &memStore{err: full}}).Pin(t.Context(), Request{Hosts: []HostWant{s.want("a")}})
+	if !errors.Is(err, full) || report != nil {
+		t.Errorf("Pin = %v, %v; want no report and %v", report, err, full)
+	}
+}
