@@ -16,7 +16,7 @@ import (
 
 // closeTimeout bounds what Close does. Close takes no context: what it removes
 // must go also when the test's time is up.
-const closeTimeout = 30 * time.Second
+const closeTimeout = time.Minute
 
 func closeContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), closeTimeout)

@@ -188,6 +188,9 @@ func writeKey(path string) (Key, error) {
 	return Key{Path: path, Public: line, Fingerprint: ssh.FingerprintSHA256(k)}, nil
 }
 
+// network returns the slot's network.
+func (s *slot) network() netip.Prefix { return netip.PrefixFrom(s.addr(0), 24) }
+
 // addr returns the address with the given last byte in the slot's network.
 func (s *slot) addr(number int) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18, byte(s.number), byte(number)})

@@ -28,14 +28,15 @@ type Proxy struct {
 }
 
 // Proxy starts to forward listen to target, both host:port. The address of
-// listen is the lab's gateway or one from [Lab.VacantAddr]; until the call
-// nobody answers there, which makes a proxy that starts late.
+// listen is one of this machine, the lab's gateway as a rule, or one from
+// [Lab.VacantAddr], which this machine then takes. Until the call nobody answers
+// there, which makes a proxy that starts late.
 func (l *Lab) Proxy(ctx context.Context, listen, target string) (*Proxy, error) {
 	at, err := netip.ParseAddrPort(listen)
 	if err != nil {
 		return nil, fmt.Errorf("parse listen address: %w", err)
 	}
-	if at.Addr() != l.slot.addr(1) {
+	if l.slot.network().Contains(at.Addr()) && at.Addr() != l.slot.addr(1) {
 		if err := ip(ctx, "addr replace "+at.Addr().String()+"/32 dev "+l.slot.bridge()); err != nil {
 			return nil, fmt.Errorf("take address of proxy: %w", err)
 		}

@@ -39,12 +39,13 @@ var errTaken = errors.New("slot is taken")
 func claim(n int) (*slot, error) {
 	dir := filepath.Join(slotsDir, strconv.Itoa(n))
 	for {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, err
+		err := os.MkdirAll(dir, 0o755)
+		var f *os.File
+		if err == nil {
+			f, err = os.Open(dir)
 		}
-		f, err := os.Open(dir)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue
+			continue // somebody has just removed it, or slotsDir above it
 		}
 		if err != nil {
 			return nil, err
@@ -128,7 +129,7 @@ func (s *slot) networkInUse() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	network := netip.PrefixFrom(s.addr(0), 24)
+	network := s.network()
 	for _, a := range addrs {
 		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Bits() > 0 && p.Overlaps(network) {
 			return true, nil

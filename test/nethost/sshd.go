@@ -11,7 +11,7 @@ import (
 
 // startTimeout bounds the wait for an sshd that does not listen, so that a
 // broken configuration shows as itself and not as the test's own deadline.
-const startTimeout = 10 * time.Second
+const startTimeout = 30 * time.Second
 
 // ErrNoSSHD: the host's sshd is not running.
 var ErrNoSSHD = errors.New("sshd is not running")
