@@ -1,0 +1,102 @@
+// Package ansible drives ansible-playbook: where the executable is, the files,
+// arguments and environment that a run gets ([Prepare]), what the events of the
+// callback plugin in package seeds say about it ([ReadEvents], [Follow]), and
+// whether it did its work ([Verdict]). It starts no run: a supervisor executes
+// what is described here.
+package ansible
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/exocomp/exocomp/orchestrator"
+)
+
+// Install is a usable Ansible.
+type Install struct {
+	Path    string // of ansible-playbook, absolute
+	Version string // of ansible-core, such as 2.14.18
+}
+
+// oldest is the first ansible-core that this package was written against.
+var oldest = [2]int{2, 14}
+
+var versionForm = regexp.MustCompile(`^ansible-playbook \[core (([0-9]+)\.([0-9]+)[^\] ]*)`)
+
+// Locate finds the executable: configured is a path or a name, empty means
+// `ansible-playbook` on PATH. The error is [orchestrator.CodeFailed] and says
+// where it looked.
+func Locate(ctx context.Context, configured string) (Install, error) {
+	name := configured
+	if name == "" {
+		name = "ansible-playbook"
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		e := orchestrator.Errorf(orchestrator.CodeFailed, "ansible is missing: no executable %q on the daemon's PATH %q", name, os.Getenv("PATH"))
+		if filepath.IsAbs(name) {
+			e = orchestrator.Errorf(orchestrator.CodeFailed, "ansible is missing: %q is not an executable file", name)
+		}
+		return Install{}, e.WithHint("apt-get install ansible-core, or name it in exocomp.hcl: ansible { path = \"/…/ansible-playbook\" }; then: exocomp doctor")
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return Install{}, orchestrator.Errorf(orchestrator.CodeInternal, "locate ansible-playbook: %w", err)
+	}
+	out, err := versionOf(ctx, path)
+	if err != nil {
+		return Install{}, orchestrator.Errorf(orchestrator.CodeFailed, "ask %s for its version: %w", path, err)
+	}
+	m := versionForm.FindStringSubmatch(out)
+	if m == nil {
+		return Install{}, orchestrator.Errorf(orchestrator.CodeFailed, "%s does not answer --version as ansible-core does: %.80q", path, out)
+	}
+	major, _ := strconv.Atoi(m[2]) // digits, by the expression
+	minor, _ := strconv.Atoi(m[3])
+	if major < oldest[0] || major == oldest[0] && minor < oldest[1] {
+		return Install{}, orchestrator.Errorf(orchestrator.CodeFailed, "%s is ansible-core %s, which is too old", path, m[1]).
+			WithHint("install ansible-core %d.%d or newer", oldest[0], oldest[1])
+	}
+	return Install{Path: path, Version: m[1]}, nil
+}
+
+// versionOf asks in a directory of its own: even for its version Ansible makes
+// directories below HOME, and the daemon's user may have none.
+func versionOf(ctx context.Context, path string) (_ string, err error) {
+	home, err := os.MkdirTemp("", "exocomp-ansible-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(home)) }()
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.Dir = home
+	cmd.Env = baseEnv(home, home, searchPath(path, os.Getenv("PATH")))
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		err = fmt.Errorf("%w: %s", err, oneLine(string(exit.Stderr), 300))
+	}
+	return string(out), err
+}
+
+// searchPath returns the PATH of a run: the directory that ansible-playbook is
+// in, whose neighbours belong to it, then the daemon's, without entries that
+// depend on the working directory.
+func searchPath(executable, daemon string) string {
+	dirs := []string{filepath.Dir(executable)}
+	for _, d := range filepath.SplitList(daemon) {
+		if filepath.IsAbs(d) {
+			dirs = append(dirs, d)
+		}
+	}
+	if len(dirs) == 1 {
+		dirs = append(dirs, "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+	}
+	return strings.Join(dirs, string(filepath.ListSeparator))
+}

@@ -1,0 +1,168 @@
+package ansible
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/seeds"
+	"github.com/exocomp/exocomp/test/nethost"
+	"github.com/exocomp/exocomp/test/nethost/nethosttest"
+)
+
+// onboard runs the seeded playbook as the inventory's user.
+func (b *bench) onboard(t *testing.T, hosts map[string]*nethost.Host, vars map[string]map[string]any) ran {
+	t.Helper()
+	inventory, pins := inventoryOf(t, hosts, vars)
+	return b.run(t, Input{
+		Playbook: Playbook{Seed: seeds.Onboard}, Inventory: inventory, KnownHosts: pins,
+		Vars: map[string]any{"exocomp_fleet_pubkey": b.fleet, "exocomp_user": "exocomp"},
+	})
+}
+
+// verify runs a seeded playbook as the automation user.
+func (b *bench) verify(t *testing.T, seed, user string, hosts map[string]*nethost.Host) ran {
+	t.Helper()
+	vars := map[string]map[string]any{}
+	for name := range hosts {
+		vars[name] = map[string]any{"ansible_user": user, "ansible_become": true}
+	}
+	inventory, pins := inventoryOf(t, hosts, vars)
+	return b.run(t, Input{Playbook: Playbook{Seed: seed}, Inventory: inventory, KnownHosts: pins})
+}
+
+func TestOnboardMakesTheAutomationUserOnce(t *testing.T) {
+	lab := nethosttest.Lab(t)
+	b := newBench(t, lab)
+	hosts := map[string]*nethost.Host{
+		"byroot": nethosttest.Host(t, lab, nethost.HostOptions{Name: "byroot"}),
+		"bysudo": nethosttest.Host(t, lab, nethost.HostOptions{Name: "bysudo", User: "debian", Port: 2222}),
+	}
+
+	first := b.onboard(t, hosts, nil)
+	if first.err != nil {
+		t.Fatal(first.err)
+	}
+	for name, h := range hosts {
+		if r := reportOf(t, first, name); r.State != orchestrator.HostChanged {
+			t.Errorf("%s is %s after its first onboarding, want changed", name, r.State)
+		}
+		wantOnHost(t, h, b.fleet+"\n", "cat", "/home/exocomp/.ssh/authorized_keys")
+		wantOnHost(t, h, "exocomp 600\n", "stat", "-c", "%U %a", "/home/exocomp/.ssh/authorized_keys")
+		wantOnHost(t, h, "exocomp 700\n", "stat", "-c", "%U %a", "/home/exocomp/.ssh")
+		wantOnHost(t, h, "root root 440\n", "stat", "-c", "%U %G %a", "/etc/sudoers.d/exocomp")
+		wantOnHost(t, h, "/bin/bash\n", "sh", "-c", "getent passwd exocomp | cut -d: -f7")
+		wantOnHost(t, h, "*\n", "sh", "-c", "getent shadow exocomp | cut -d: -f2")
+	}
+
+	second := b.onboard(t, hosts, nil)
+	if second.err != nil {
+		t.Fatal(second.err)
+	}
+	for name := range hosts {
+		if r := reportOf(t, second, name); r.State != orchestrator.HostOK || r.Changed != 0 {
+			t.Errorf("%s is %s with %d changes after its second onboarding, want ok with none", name, r.State, r.Changed)
+		}
+	}
+
+	before := loginsOf(hosts, "exocomp")
+	if r := b.verify(t, seeds.Verify, "exocomp", hosts); r.err != nil {
+		t.Fatal(r.err)
+	}
+	if n := loginsOf(hosts, "exocomp") - before; n != len(hosts) {
+		t.Errorf("verify logged in %d times as the automation user, want once a host", n)
+	}
+}
+
+func TestVerifyFailsWithoutSudo(t *testing.T) {
+	lab := nethosttest.Lab(t)
+	b := newBench(t, lab)
+	hosts := map[string]*nethost.Host{
+		"web1": nethosttest.Host(t, lab, nethost.HostOptions{Name: "web1", User: "debian"}),
+	}
+	if r := b.verify(t, seeds.VerifyLogin, "debian", hosts); r.err != nil {
+		t.Fatalf("the inventory's user logs in, and the verdict is: %v", r.err)
+	}
+	if r := b.verify(t, seeds.Verify, "debian", hosts); r.err != nil {
+		t.Fatalf("the user has sudo, and the verdict is: %v", r.err)
+	}
+	wantOnHost(t, hosts["web1"], "", "rm", "/etc/sudoers.d/debian")
+	r := b.verify(t, seeds.Verify, "debian", hosts)
+	wantCode(t, r.err, orchestrator.CodeFailed, "Log in and become root without a password", "web1", "password is required")
+	r = b.verify(t, seeds.Verify, "exocomp", hosts)
+	wantCode(t, r.err, orchestrator.CodeFailed, "could not reach web1", "Permission denied")
+}
+
+func TestOnboardRefusesALinkInPlaceOfTheKeys(t *testing.T) {
+	lab := nethosttest.Lab(t)
+	b := newBench(t, lab)
+	h := nethosttest.Host(t, lab, nethost.HostOptions{Name: "web1"})
+	wantOnHost(t, h, "", "sh", "-c", "useradd -m exocomp && install -d -o exocomp -m 700 /home/exocomp/.ssh && ln -s /etc/motd /home/exocomp/.ssh/authorized_keys")
+	r := b.onboard(t, map[string]*nethost.Host{"web1": h}, nil)
+	wantCode(t, r.err, orchestrator.CodeFailed, "web1", "/home/exocomp/.ssh/authorized_keys is a symbolic link")
+}
+
+// Root without sudo on the machine: everything up to the package manager works,
+// even where the inventory asks for become. (No package can be had here.)
+func TestOnboardInstallsSudoWhereMissing(t *testing.T) {
+	lab := nethosttest.Lab(t)
+	b := newBench(t, lab)
+	h := nethosttest.Host(t, lab, nethost.HostOptions{Name: "web1"})
+	wantOnHost(t, h, "", "rm", "/usr/bin/sudo", "/usr/sbin/visudo")
+	r := b.onboard(t, map[string]*nethost.Host{"web1": h}, map[string]map[string]any{"web1": {"ansible_become": true}})
+	wantCode(t, r.err, orchestrator.CodeFailed, `task "Install sudo" failed on web1`)
+}
+
+func TestOnboardRefusesWhatItIsGiven(t *testing.T) {
+	lab := nethosttest.Lab(t)
+	b := newBench(t, lab)
+	hosts := map[string]*nethost.Host{"web1": nethosttest.Host(t, lab, nethost.HostOptions{Name: "web1"})}
+	inventory, pins := inventoryOf(t, hosts, nil)
+	for _, vars := range []map[string]any{
+		{},
+		{"exocomp_fleet_pubkey": "ssh-ed25519"},
+		{"exocomp_fleet_pubkey": b.fleet + "\nssh-ed25519 AAAA second"},
+		{"exocomp_fleet_pubkey": b.fleet, "exocomp_user": "root"},
+		{"exocomp_fleet_pubkey": b.fleet, "exocomp_user": "a b"},
+	} {
+		r := b.run(t, Input{Playbook: Playbook{Seed: seeds.Onboard}, Inventory: inventory, KnownHosts: pins, Vars: vars})
+		wantCode(t, r.err, orchestrator.CodeFailed, `task "Check what was given" failed on web1`)
+	}
+	if n := len(hosts["web1"].Logins()); n != 0 {
+		t.Errorf("%d logins before the variables were checked", n)
+	}
+}
+
+func reportOf(t *testing.T, r ran, host string) orchestrator.HostReport {
+	t.Helper()
+	for _, h := range r.progress.Report().Hosts {
+		if h.Name == host {
+			return h
+		}
+	}
+	t.Fatalf("the report has no host %s", host)
+	return orchestrator.HostReport{}
+}
+
+func wantOnHost(t *testing.T, h *nethost.Host, want string, argv ...string) {
+	t.Helper()
+	out, err := h.Exec(t.Context(), argv...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(out) != want {
+		t.Errorf("%s on %s printed %q, want %q", strings.Join(argv, " "), h.Name(), out, want)
+	}
+}
+
+func loginsOf(hosts map[string]*nethost.Host, user string) int {
+	n := 0
+	for _, h := range hosts {
+		for _, l := range h.Logins() {
+			if l.User == user {
+				n++
+			}
+		}
+	}
+	return n
+}

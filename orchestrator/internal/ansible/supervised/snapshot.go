@@ -1,0 +1,29 @@
+package supervised
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/exocomp/exocomp/orchestrator/playbook"
+)
+
+// Snapshots gives playbook trees by digest. The caller closes what it gets.
+type Snapshots interface {
+	Open(digest string) (io.ReadCloser, error)
+}
+
+// Unpack lays a snapshot out in dir, replacing what an interrupted try left.
+func Unpack(ctx context.Context, from Snapshots, digest, dir string) error {
+	r, err := from.Open(digest)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("unpack playbook: %w", err)
+	}
+	_, err = playbook.Unpack(ctx, r, dir, digest)
+	return err
+}

@@ -1,0 +1,183 @@
+// Package supervised runs a playbook against a workspace's standing inventory
+// as one supervised phase of an attempt: what onboarding and playing have in
+// common. It gathers the pins and the identities, prepares the run, executes
+// it, and tells from its events how it went.
+package supervised
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/ansible"
+	"github.com/exocomp/exocomp/orchestrator/internal/hostkeys"
+	"github.com/exocomp/exocomp/orchestrator/internal/jobs"
+	"github.com/exocomp/exocomp/orchestrator/internal/secrets"
+	"github.com/exocomp/exocomp/orchestrator/inventory"
+	"golang.org/x/sys/unix"
+)
+
+// Pins is what a run reads of the ledger.
+type Pins interface {
+	PinsAt(ctx context.Context, host string, port int) ([]orchestrator.Pin, error)
+}
+
+// Runner runs playbooks. Its fields do not change once it is in use.
+type Runner struct {
+	Pins     Pins
+	Locate   func(context.Context) (ansible.Install, error)
+	FleetKey orchestrator.Secret
+}
+
+// Run is one run.
+type Run struct {
+	Phase     string
+	Playbook  ansible.Playbook
+	Inventory *inventory.Inventory // as the run shall see it
+	Only      []string             // hosts to limit it to; empty: all
+	Vars      map[string]any
+	// Identities are private key files on this machine that the run may log in
+	// with, besides the fleet key.
+	Identities []string
+	// Prepare, where set, is called before the first start of the phase, to lay
+	// out what the playbook needs.
+	Prepare func() error
+}
+
+// Result is how a run went. Err is nil for a run that did its work; it is the
+// work's failure, not this package's.
+type Result struct {
+	Report   *orchestrator.Report
+	Warnings []string
+	Err      error
+}
+
+// lastLines is how much of the log a failure carries.
+const lastLines = 20
+
+// Execute runs r as a phase of a. Its error is that of [jobs.Attempt.Exec], or
+// a machine's mistake before the phase began; the handler returns it.
+func (x *Runner) Execute(ctx context.Context, a *jobs.Attempt, r Run) (Result, error) {
+	tool, err := x.tool(ctx, a, r)
+	if err != nil {
+		return Result{Err: err}, nil
+	}
+	tool.OnEvent = func(line []byte) {
+		if text := ansible.Doing(line); text != "" {
+			a.Doing(ctx, text)
+		}
+	}
+	res, err := a.Exec(ctx, tool)
+	if err != nil {
+		return Result{}, err
+	}
+	return x.judge(a, r, res)
+}
+
+// tool describes the phase. One that has begun is adopted or over: its files
+// are in use or settled, and nothing is prepared again.
+func (x *Runner) tool(ctx context.Context, a *jobs.Attempt, r Run) (jobs.Tool, error) {
+	install, err := x.Locate(ctx)
+	if err != nil {
+		return jobs.Tool{}, err
+	}
+	tool := jobs.Tool{Phase: r.Phase, Argv: []string{install.Path}, Dir: a.WorkDir, Events: true}
+	if a.Began(r.Phase) {
+		return tool, nil
+	}
+	if r.Prepare != nil {
+		if err := r.Prepare(); err != nil {
+			return jobs.Tool{}, err
+		}
+	}
+	content, err := inventory.Render(r.Inventory)
+	if err != nil {
+		return jobs.Tool{}, err
+	}
+	known, err := x.knownHosts(ctx, r.Inventory)
+	if err != nil {
+		return jobs.Tool{}, err
+	}
+	if tool.AgentKeys, err = x.keys(r.Identities); err != nil {
+		return jobs.Tool{}, err
+	}
+	p, err := ansible.Prepare(ansible.Input{
+		Install: install, Playbook: r.Playbook, Work: a.WorkDir,
+		Inventory: content, KnownHosts: known, Vars: r.Vars, Hosts: r.Only,
+		Path: os.Getenv("PATH"),
+	})
+	if err != nil {
+		return jobs.Tool{}, err
+	}
+	tool.Argv, tool.Env, tool.Dir = p.Argv, p.Env, p.Dir
+	return tool, nil
+}
+
+// knownHosts returns the pins of the inventory's hosts and no others.
+func (x *Runner) knownHosts(ctx context.Context, inv *inventory.Inventory) ([]byte, error) {
+	var pins []orchestrator.Pin
+	seen := map[string]bool{}
+	for _, h := range inventory.Effective(inv) {
+		at := orchestrator.KnownHostsName(h.Address, h.Port)
+		if h.Local() || seen[at] {
+			continue
+		}
+		seen[at] = true
+		found, err := x.Pins.PinsAt(ctx, h.Address, h.Port)
+		if err != nil {
+			return nil, err
+		}
+		pins = append(pins, found...)
+	}
+	return hostkeys.KnownHosts(pins), nil
+}
+
+// keys returns the private keys of the run's agent. A file that cannot be used
+// is the user's mistake and refused by name before anything starts.
+func (x *Runner) keys(files []string) ([]orchestrator.Secret, error) {
+	keys := []orchestrator.Secret{x.FleetKey}
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			return nil, orchestrator.Errorf(orchestrator.CodeFailed, "--ssh-identity %s cannot be read on the daemon's host: %w", f, err)
+		}
+		key := orchestrator.NewSecret(string(data))
+		if err := secrets.CheckKey(f, key); err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// judge reads the events of a finished phase.
+func (x *Runner) judge(a *jobs.Attempt, r Run, res jobs.Result) (Result, error) {
+	progress := ansible.NewProgress()
+	events, err := os.Open(res.EventsPath)
+	if err == nil {
+		progress, err = ansible.ReadEvents(events)
+		_ = events.Close()
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return Result{}, fmt.Errorf("read how the play went: %w", err)
+	}
+	report := progress.Report()
+	lines := a.LastLines(lastLines)
+	out := Result{Report: report, Warnings: progress.Warnings()}
+	if res.Cancelled {
+		report.LastLines = lines
+		out.Err = orchestrator.Errorf(orchestrator.CodeCancelled, "ansible-playbook was cancelled")
+		return out, nil
+	}
+	end := ansible.End{ExitCode: res.ExitCode, Signal: unix.SignalNum(res.Signal)}
+	scope := ansible.Scope{Hosts: r.Only, LastLines: lines}
+	if len(scope.Hosts) == 0 {
+		scope.Hosts = r.Inventory.HostNames()
+	}
+	if out.Err = ansible.Verdict(end, progress, scope); out.Err != nil {
+		report.LastLines = lines
+	}
+	return out, nil
+}
