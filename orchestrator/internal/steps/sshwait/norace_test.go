@@ -1,0 +1,5 @@
+//go:build !race
+
+package sshwait
+
+const raceEnabled = false
