@@ -1,8 +1,8 @@
 // Package ansible drives ansible-playbook: where the executable is, the files,
 // arguments and environment that a run gets ([Prepare]), what the events of the
-// callback plugin in package seeds say about it ([ReadEvents], [Follow]), and
-// whether it did its work ([Verdict]). It starts no run: a supervisor executes
-// what is described here.
+// callback plugin in package seeds say about it ([Progress]), and whether it did
+// its work ([Verdict]). It starts no run: a supervisor executes what is described
+// here.
 package ansible
 
 import (

@@ -2,16 +2,10 @@ package ansible
 
 import (
 	"bufio"
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"iter"
-	"os"
-	"time"
 )
 
 // EventKind is what a line of the callback plugin tells.
@@ -65,8 +59,8 @@ type Event struct {
 // maxLine bounds a line. The plugin's own are under 8 KiB.
 const maxLine = 64 << 10
 
-// parseEvent returns false for what is no event.
-func parseEvent(line []byte) (Event, bool) {
+// ParseEvent reads one line; it returns false for what is no event.
+func ParseEvent(line []byte) (Event, bool) {
 	var e Event
 	if len(line) > maxLine || json.Unmarshal(line, &e) != nil {
 		return Event{}, false
@@ -88,7 +82,7 @@ func ReadEvents(r io.Reader) (*Progress, error) {
 			line = nil
 		}
 		if err == nil {
-			if e, ok := parseEvent(line); ok {
+			if e, ok := ParseEvent(line); ok {
 				p.Add(e)
 			}
 			continue
@@ -96,7 +90,7 @@ func ReadEvents(r io.Reader) (*Progress, error) {
 		if !errors.Is(err, io.EOF) {
 			return p, fmt.Errorf("read events: %w", err)
 		}
-		if e, ok := parseEvent(line); ok {
+		if e, ok := ParseEvent(line); ok {
 			p.Add(e)
 		}
 		return p, nil
@@ -111,94 +105,4 @@ func skipLine(r *bufio.Reader) error {
 			return err
 		}
 	}
-}
-
-// followInterval is how late an event may be seen.
-const followInterval = 100 * time.Millisecond
-
-// Follow yields the events of the file at path from its beginning, as they are
-// written; the file may come later. It ends when ctx ends, after everything
-// that was in the file by then. An error is the last thing it yields.
-func Follow(ctx context.Context, path string) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		var tail tail
-		defer tail.close()
-		tick := time.NewTicker(followInterval)
-		defer tick.Stop()
-		for done := false; ; {
-			lines, err := tail.read(path)
-			for _, line := range lines {
-				if e, ok := parseEvent(line); ok && !yield(e, nil) {
-					return
-				}
-			}
-			switch {
-			case err != nil:
-				yield(Event{}, fmt.Errorf("follow events: %w", err))
-				return
-			case len(lines) > 0:
-				continue // there may be more
-			case done:
-				return
-			}
-			select {
-			case <-ctx.Done():
-				done = true // one last look
-			case <-tick.C:
-			}
-		}
-	}
-}
-
-// tail reads whole lines from a file that grows.
-type tail struct {
-	file *os.File
-	buf  []byte // an unfinished line
-	long bool   // its beginning was dropped
-}
-
-func (t *tail) close() {
-	if t.file != nil {
-		_ = t.file.Close() // only read
-	}
-}
-
-// read returns the lines that are complete now; none is not the end.
-func (t *tail) read(path string) ([][]byte, error) {
-	if t.file == nil {
-		f, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		t.file = f
-	}
-	var lines [][]byte
-	chunk := make([]byte, maxLine)
-	for len(lines) == 0 {
-		n, err := t.file.Read(chunk)
-		t.buf = append(t.buf, chunk[:n]...)
-		for {
-			line, rest, found := bytes.Cut(t.buf, []byte{'\n'})
-			if !found {
-				break
-			}
-			if !t.long {
-				lines = append(lines, bytes.Clone(line))
-			}
-			t.buf, t.long = rest, false
-		}
-		if len(t.buf) > maxLine {
-			t.buf, t.long = nil, true
-		}
-		if errors.Is(err, io.EOF) {
-			return lines, nil
-		}
-		if err != nil {
-			return lines, err
-		}
-	}
-	return lines, nil
 }
