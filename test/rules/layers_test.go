@@ -19,8 +19,9 @@ var layers = [][]string{
 	{"orchestrator/rpc"},
 	{
 		"orchestrator/internal/ledger", "orchestrator/internal/secrets", "orchestrator/internal/hostkeys",
-		"orchestrator/internal/publish", "orchestrator/internal/sandbox",
+		"orchestrator/internal/sandbox",
 	},
+	{"orchestrator/internal/publish"}, // known_hosts in the form of hostkeys
 	{"orchestrator/internal/jobs"},
 	{"orchestrator/internal/ansible", "orchestrator/internal/tofu"},
 	{"orchestrator/internal/steps/*"},
