@@ -151,6 +151,21 @@ func (j *Journal) add(m message) {
 	}
 }
 
+// Progress returns what a line of the stream says is happening to a resource,
+// or empty.
+func Progress(line []byte) string {
+	var m message
+	if json.Unmarshal(line, &m) != nil {
+		return ""
+	}
+	switch m.Type {
+	case "apply_start", "apply_complete", "apply_progress", "apply_errored", "refresh_start":
+		return m.Message
+	default:
+		return ""
+	}
+}
+
 // started returns the newest create of the message's address that has not
 // ended, or nil.
 func (j *Journal) started(m message) *JournalCreate {
