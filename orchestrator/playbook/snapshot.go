@@ -53,6 +53,9 @@ type Snapshot struct {
 // WriteTo writes the archive. It may be called again, and at the same time.
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) { return bytes.NewReader(s.archive).WriteTo(w) }
 
+// ArchiveSize returns how many bytes WriteTo writes; Size counts the files.
+func (s *Snapshot) ArchiveSize() int64 { return int64(len(s.archive)) }
+
 // NewReader returns a reader of the archive, from its beginning.
 func (s *Snapshot) NewReader() io.Reader { return bytes.NewReader(s.archive) }
 

@@ -6,6 +6,7 @@ package durable
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,7 +25,16 @@ const tempPrefix = ".exocomp-tmp-"
 
 // WriteFile replaces the file at path with data. The mode holds whatever the
 // umask is. On error the old file stands and no temporary file is left.
-func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
+func WriteFile(path string, data []byte, mode fs.FileMode) error {
+	return Receive(path, mode, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// Receive is [WriteFile] with what fill writes. An error of fill is returned
+// as it is, wrapped, and leaves everything as it was.
+func Receive(path string, mode fs.FileMode, fill func(io.Writer) error) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, tempPrefix+"*")
 	if err != nil {
@@ -40,7 +50,7 @@ func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
 	if err := f.Chmod(mode); err != nil {
 		return err
 	}
-	if _, err := f.Write(data); err != nil {
+	if err := fill(f); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {
