@@ -3,7 +3,7 @@ package ansible
 // Doing returns what a line of events says is happening now, for somebody who
 // watches, or empty.
 func Doing(line []byte) string {
-	e, ok := parseEvent(line)
+	e, ok := ParseEvent(line)
 	switch {
 	case !ok:
 		return ""
