@@ -1,0 +1,188 @@
+// Package onboard is the handler of step 3, and of a standalone `host
+// onboard`: it pins every host's key, runs the onboarding play as the
+// inventory's user, and proves by a login of its own that the host is what the
+// ledger will say it is.
+//
+// Running it again is safe: a pinned key is only held against its pin, and the
+// seeded play changes nothing on a host that is onboarded.
+package onboard
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/ansible"
+	"github.com/exocomp/exocomp/orchestrator/internal/ansible/supervised"
+	"github.com/exocomp/exocomp/orchestrator/internal/hostkeys"
+	"github.com/exocomp/exocomp/orchestrator/internal/jobs"
+	"github.com/exocomp/exocomp/orchestrator/inventory"
+	"github.com/exocomp/exocomp/seeds"
+)
+
+// Phases of an attempt.
+const (
+	phaseOnboard     = "onboard"
+	phaseVerify      = "verify"       // the automation user, with the fleet key alone
+	phaseVerifyLogin = "verify-login" // the inventory's user
+)
+
+// Extra variables of the onboarding play.
+const (
+	varFleetKey = "exocomp_fleet_pubkey"
+	varUser     = "exocomp_user"
+)
+
+// Ledger is what the step reads of the ledger.
+type Ledger interface {
+	Run(ctx context.Context, id orchestrator.RunID) (orchestrator.Run, error)
+	Runs(ctx context.Context, filter orchestrator.RunFilter) ([]orchestrator.Run, error)
+	Inventory(ctx context.Context, workspace string) (orchestrator.Inventory, error)
+}
+
+// Handler onboards hosts.
+type Handler struct {
+	Ledger         Ledger
+	Pinner         *hostkeys.Pinner
+	Runner         *supervised.Runner
+	Snapshots      supervised.Snapshots
+	AutomationUser string
+	FleetPublic    string // the fleet key's authorized_keys line
+}
+
+// work is what one attempt has to do.
+type work struct {
+	inv        *inventory.Inventory
+	hosts      []inventory.Host // those that are onboarded: none is local
+	playbook   *orchestrator.PlaybookRef
+	identities []string
+	rotate     bool
+}
+
+// Handle implements [jobs.Handler].
+func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Outcome, error) {
+	w, err := h.plan(ctx, a)
+	if err != nil {
+		return orchestrator.Fail(err, nil), nil
+	}
+	if len(w.hosts) == 0 {
+		return orchestrator.Outcome{Report: &orchestrator.Report{Summary: "no host to onboard: all are local"}}, nil
+	}
+	if !a.Began(phaseOnboard) {
+		if out, err := h.pin(ctx, a, w); err != nil || !out.Succeeded() {
+			return out, err
+		}
+	}
+	res, err := h.Runner.Execute(ctx, a, h.onboarding(ctx, a, w))
+	if err != nil {
+		return orchestrator.Outcome{}, err
+	}
+	out := orchestrator.Outcome{Failure: orchestrator.FailureOf(res.Err), Report: res.Report, Warnings: res.Warnings}
+	if !out.Succeeded() {
+		return out, nil
+	}
+	return h.verify(ctx, a, w, out)
+}
+
+// plan gathers the hosts and the settings.
+func (h *Handler) plan(ctx context.Context, a *jobs.Attempt) (work, error) {
+	w := work{rotate: a.Job.Spec.Rotate}
+	digest := ""
+	spec := orchestrator.RunSpec{}
+	if a.Job.Run != "" {
+		run, err := h.Ledger.Run(ctx, a.Job.Run)
+		if err != nil {
+			return w, err
+		}
+		spec, digest = run.Spec, run.Inventory
+	} else {
+		last, err := h.Ledger.Runs(ctx, orchestrator.RunFilter{Workspace: a.Job.Workspace, State: orchestrator.RunSucceeded, Limit: 1})
+		if err != nil {
+			return w, err
+		}
+		if len(last) > 0 {
+			spec = last[0].Spec
+		}
+	}
+	w.playbook = spec.OnboardPlaybook
+	w.identities = slices.Concat(spec.SSHIdentities, a.Job.Spec.SSHIdentities)
+	slices.Sort(w.identities)
+	w.identities = slices.Compact(w.identities)
+
+	row, err := h.Ledger.Inventory(ctx, a.Job.Workspace)
+	if err != nil {
+		return w, err
+	}
+	if w.inv, err = supervised.Current(row, digest); err != nil {
+		return w, err
+	}
+	wanted := a.Job.Spec.Hosts
+	for _, host := range inventory.Effective(w.inv) {
+		if host.Local() || len(wanted) > 0 && !slices.Contains(wanted, host.Name) {
+			continue
+		}
+		w.hosts = append(w.hosts, host)
+	}
+	for _, name := range wanted {
+		if !slices.ContainsFunc(w.hosts, func(x inventory.Host) bool { return x.Name == name }) {
+			return w, orchestrator.Errorf(orchestrator.CodeNotFound, "the inventory %s names no ssh host %s", row.Name(), name).
+				WithHint("exocomp inventory show %s", a.Job.Workspace)
+		}
+	}
+	return w, nil
+}
+
+// pin records the hosts' keys, or holds them against their pins, before
+// anything is pushed.
+func (h *Handler) pin(ctx context.Context, a *jobs.Attempt, w work) (orchestrator.Outcome, error) {
+	wants := make([]hostkeys.HostWant, 0, len(w.hosts))
+	for _, x := range w.hosts {
+		wants = append(wants, hostkeys.HostWant{
+			Workspace: a.Job.Workspace, Name: x.Name, Host: x.Address, Port: x.Port,
+			StatedKeys: x.HostKeys, InstanceID: x.InstanceID,
+		})
+	}
+	reports, err := h.Pinner.Pin(ctx, hostkeys.Request{
+		Run: a.Job.Run, Step: a.Job.StepKind, Job: a.Job.ID, By: a.Job.SubmittedBy,
+		Hosts: wants, Rotate: w.rotate,
+	})
+	if cause := context.Cause(ctx); cause != nil {
+		return orchestrator.Outcome{}, cause
+	}
+	for _, r := range reports {
+		a.Logf("host key of %s at %s: %s %s", r.Name, r.Address, r.State, r.Message)
+	}
+	if err != nil {
+		return orchestrator.Fail(err, &orchestrator.Report{Hosts: reports, LastLines: a.LastLines(len(reports))}), nil
+	}
+	a.Progress(ctx, fmt.Sprintf("%d host key(s) pinned or verified", len(reports)), "")
+	return orchestrator.Outcome{}, nil
+}
+
+// onboarding is the run of the onboarding play, as the inventory's user.
+func (h *Handler) onboarding(ctx context.Context, a *jobs.Attempt, w work) supervised.Run {
+	r := supervised.Run{
+		Phase:      phaseOnboard,
+		Playbook:   ansible.Playbook{Seed: seeds.Onboard},
+		Inventory:  w.inv,
+		Only:       names(w.hosts),
+		Vars:       map[string]any{varFleetKey: h.FleetPublic, varUser: h.AutomationUser},
+		Identities: w.identities,
+	}
+	if w.playbook != nil {
+		dir := filepath.Join(a.WorkDir, "onboard-playbook")
+		r.Playbook = ansible.Playbook{Snapshot: dir, Entry: w.playbook.Entry}
+		r.Prepare = func() error { return supervised.Unpack(ctx, h.Snapshots, w.playbook.Digest, dir) }
+	}
+	return r
+}
+
+func names(hosts []inventory.Host) []string {
+	out := make([]string, 0, len(hosts))
+	for _, h := range hosts {
+		out = append(out, h.Name)
+	}
+	return out
+}

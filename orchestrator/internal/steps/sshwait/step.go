@@ -1,0 +1,108 @@
+package sshwait
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/ansible/supervised"
+	"github.com/exocomp/exocomp/orchestrator/internal/jobs"
+	"github.com/exocomp/exocomp/orchestrator/inventory"
+)
+
+// Ledger is what the step reads of the ledger.
+type Ledger interface {
+	Run(ctx context.Context, id orchestrator.RunID) (orchestrator.Run, error)
+	Inventory(ctx context.Context, workspace string) (orchestrator.Inventory, error)
+}
+
+// Handler waits for the hosts of a chain.
+type Handler struct{ Ledger Ledger }
+
+// Handle implements [jobs.Handler]. It has no phase: it only looks, so a crash
+// re-arms it and it looks again.
+func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Outcome, error) {
+	run, err := h.Ledger.Run(ctx, a.Job.Run)
+	if err != nil {
+		return orchestrator.Fail(err, nil), nil
+	}
+	row, err := h.Ledger.Inventory(ctx, a.Job.Workspace)
+	if err != nil {
+		return orchestrator.Fail(err, nil), nil
+	}
+	inv, err := supervised.Current(row, run.Inventory)
+	if err != nil {
+		return orchestrator.Fail(err, nil), nil
+	}
+	var targets []Target
+	var local []orchestrator.HostReport
+	for _, x := range inventory.Effective(inv) {
+		if x.Local() {
+			local = append(local, orchestrator.HostReport{Name: x.Name, State: orchestrator.HostSkipped, Message: "local: nothing to wait for"})
+			continue
+		}
+		targets = append(targets, Target{Name: x.Name, Host: x.Address, Port: x.Port})
+	}
+	results := Wait(ctx, targets, Options{
+		Deadline: a.Job.StartedAt.Add(run.Spec.SSHWait),
+		OnResult: func(r HostResult) { tell(ctx, a, r, len(targets)) },
+	})
+	if cause := context.Cause(ctx); cause != nil {
+		return orchestrator.Outcome{}, cause
+	}
+	return outcome(results, local, run.Spec.SSHWait), nil
+}
+
+// manyHosts is where a line a host in the log stays and an event a host ends.
+const manyHosts = 50
+
+func tell(ctx context.Context, a *jobs.Attempt, r HostResult, of int) {
+	text := fmt.Sprintf("%s at %s is ready after %s", r.Name, r.Address, r.Took.Round(time.Millisecond))
+	if !r.Ready {
+		text = fmt.Sprintf("%s at %s is not ready: %v", r.Name, r.Address, r.Err)
+	}
+	a.Logf("%s", text)
+	if of <= manyHosts && ctx.Err() == nil {
+		a.Progress(ctx, text, r.Name)
+	}
+}
+
+// outcome fails the step if any host is silent, and names each.
+func outcome(results []HostResult, local []orchestrator.HostReport, bound time.Duration) orchestrator.Outcome {
+	report := &orchestrator.Report{Hosts: local}
+	var silent []string
+	for _, r := range results {
+		h := orchestrator.HostReport{Name: r.Name, Address: r.Address, State: orchestrator.HostReady, Took: r.Took}
+		if !r.Ready {
+			h.State = orchestrator.HostWaiting
+			if r.Err != nil {
+				h.Message = r.Err.Error()
+			}
+			silent = append(silent, strings.TrimSuffix(fmt.Sprintf("%s at %s: %s", r.Name, r.Address, h.Message), ": "))
+		}
+		report.Hosts = append(report.Hosts, h)
+	}
+	slices.SortFunc(report.Hosts, func(a, b orchestrator.HostReport) int { return strings.Compare(a.Name, b.Name) })
+	report.Summary = fmt.Sprintf("%d host(s) ready", len(results)-len(silent))
+	if len(silent) == 0 {
+		return orchestrator.Outcome{Report: report}
+	}
+	return orchestrator.Outcome{Report: report, Failure: &orchestrator.Failure{
+		Code: orchestrator.CodeFailed,
+		Message: fmt.Sprintf("SSH did not answer within %s on %d of %d host(s): %s",
+			bound, len(silent), len(results), few(silent)),
+		Hint: "look at the machine's console or firewall; if it only needs longer: exocomp provision resume, with --ssh-wait",
+	}}
+}
+
+// few joins the first entries of a list.
+func few(list []string) string {
+	const most = 5
+	if len(list) <= most {
+		return strings.Join(list, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(list[:most], "; "), len(list)-most)
+}

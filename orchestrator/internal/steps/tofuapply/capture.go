@@ -1,0 +1,135 @@
+package tofuapply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/inventory"
+)
+
+// capture reads the outputs and derives the standing inventory from them. It
+// changes nothing outside the outcome, so recovery simply repeats it.
+func (a *attempt) capture(ctx context.Context, out orchestrator.Outcome) orchestrator.Outcome {
+	if err := a.captureInto(ctx, &out); err != nil {
+		out.Failure = orchestrator.FailureOf(err)
+		if out.Failure.Hint == "" {
+			out.Failure.Hint = "correct the outputs, then resume: what was applied stays applied"
+		}
+	}
+	return out
+}
+
+func (a *attempt) captureInto(ctx context.Context, out *orchestrator.Outcome) error {
+	doc, err := a.module.Outputs(ctx)
+	if err != nil {
+		return err
+	}
+	outputs, err := inventory.ParseOutputs(doc)
+	if err != nil {
+		return err
+	}
+	inv, err := inventory.Derive(a.Job.Workspace, outputs)
+	if err != nil {
+		return err
+	}
+	content, err := inventory.Render(inv)
+	if err != nil {
+		return err
+	}
+	hosts := inventory.Effective(inv)
+	warnings, err := a.grants(hosts)
+	if err != nil {
+		return err
+	}
+	out.Warnings = append(append(out.Warnings, inv.Warnings...), warnings...)
+	retire, err := a.leaving(ctx, hosts)
+	if err != nil {
+		return err
+	}
+	out.Retire = retire
+	out.Inventory = &orchestrator.Inventory{
+		Workspace: a.Job.Workspace,
+		Digest:    inventory.Digest(content),
+		Content:   content,
+		Path:      a.Artifacts(a.Job.Workspace),
+		Hosts:     inv.HostNames(),
+		Captured:  inv.Captured,
+		Job:       a.Job.ID,
+		UpdatedAt: time.Now(),
+	}
+	out.Report.Digest = out.Inventory.Digest
+	captured := fmt.Sprintf("captured %d output(s) to inventory %s naming %d host(s)", inv.Captured, out.Inventory.Path, inv.HostCount())
+	if out.Report.Summary != "" {
+		captured = out.Report.Summary + "; " + captured
+	}
+	out.Report.Summary = captured
+	a.Logf("%s", captured)
+	return nil
+}
+
+// grants checks that a person granted every key file that the inventory names.
+// A chain is refused; a plain apply only warns, because the job that will use
+// the inventory brings its own grants.
+func (a *attempt) grants(hosts []inventory.Host) ([]string, error) {
+	var m orchestrator.Mistakes
+	var warnings []string
+	for _, h := range hosts {
+		f := h.PrivateKeyFile
+		if f == "" || h.Local() || (a.chain != nil && slices.Contains(a.chain.SSHIdentities, f)) {
+			continue
+		}
+		text := fmt.Sprintf("host %s names the key file %s and nobody granted it: add --ssh-identity %s", h.Name, f, f)
+		m.Addf("%s", text)
+		warnings = append(warnings, text)
+	}
+	if a.chain == nil {
+		return warnings, nil
+	}
+	if err := m.Err(); err != nil {
+		return nil, orchestrator.Errorf(orchestrator.CodeRefused, "%w", err)
+	}
+	return nil, nil
+}
+
+// leaving returns the pins that hosts of the captured inventory refer to no
+// more, each with the references that end.
+func (a *attempt) leaving(ctx context.Context, hosts []inventory.Host) ([]orchestrator.Pin, error) {
+	if _, err := a.Ledger.Inventory(ctx, a.Job.Workspace); errors.Is(err, orchestrator.ErrNotFound) {
+		return nil, nil // the first capture
+	} else if err != nil {
+		return nil, err
+	}
+	pins, err := a.Ledger.Pins(ctx, orchestrator.PinFilter{Workspace: a.Job.Workspace})
+	if err != nil {
+		return nil, err
+	}
+	type place struct {
+		name, host string
+		port       int
+	}
+	stays := make(map[place]bool, len(hosts))
+	for _, h := range hosts {
+		if !h.Local() {
+			stays[place{h.Name, strings.ToLower(h.Address), h.Port}] = true
+		}
+	}
+	var out []orchestrator.Pin
+	for _, p := range pins {
+		var gone []orchestrator.PinUser
+		for _, u := range p.Users {
+			if u.Workspace == a.Job.Workspace && !stays[place{u.Host, strings.ToLower(p.Host), p.Port}] {
+				gone = append(gone, u)
+			}
+		}
+		if len(gone) > 0 {
+			p.Users = gone
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
