@@ -1,0 +1,128 @@
+// Package engine turns the queue into chains: it gives every job the handler of
+// its kind, publishes what a commit has changed, and lets the pool recover what
+// a crash cut short. The release of a step is part of the ledger's transaction
+// that ends the step before it, so nothing here polls and nothing can be lost
+// between the two.
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/jobs"
+	"golang.org/x/sync/errgroup"
+)
+
+// Ledger is what the engine needs of the ledger.
+type Ledger interface {
+	jobs.Queue
+	Inventory(ctx context.Context, workspace string) (orchestrator.Inventory, error)
+	Inventories(ctx context.Context) ([]orchestrator.Inventory, error)
+	Pins(ctx context.Context, filter orchestrator.PinFilter) ([]orchestrator.Pin, error)
+}
+
+// Publisher writes the published copies.
+type Publisher interface {
+	Inventory(ctx context.Context, inv orchestrator.Inventory) error
+	Pins(ctx context.Context, pins []orchestrator.Pin) error
+	All(ctx context.Context, inventories []orchestrator.Inventory, pins []orchestrator.Pin) error
+}
+
+// Handlers are the step kinds' handlers. A standalone `workspace apply` and
+// `host onboard` are the same work as the steps.
+type Handlers struct {
+	TofuApply   jobs.Handler
+	SSHWait     jobs.Handler
+	HostOnboard jobs.Handler
+	AnsiblePlay jobs.Handler
+}
+
+// Config is what an engine needs; every field must be set.
+type Config struct {
+	Ledger    Ledger
+	Publisher Publisher
+	Handlers  Handlers
+	Pool      jobs.Config // Queue and Handler are the engine's
+	Logger    *slog.Logger
+}
+
+// Engine runs chains and standalone jobs.
+type Engine struct {
+	Ledger // the queue's other calls go straight to it
+	cfg    Config
+	pool   *jobs.Pool
+
+	// settled is held by whoever commits and then publishes, so that a reader
+	// who takes it in between never sees a state whose files are not there.
+	settled sync.RWMutex
+	stale   bool // a publication failed; guarded by settled
+}
+
+// New returns an engine that does nothing until [Engine.Run].
+func New(cfg Config) *Engine {
+	e := &Engine{Ledger: cfg.Ledger, cfg: cfg}
+	cfg.Pool.Queue, cfg.Pool.Handler = e, e
+	e.pool = jobs.New(cfg.Pool)
+	return e
+}
+
+// Run publishes what the ledger holds, recovers the jobs that the daemon before
+// this one left running, and executes the queue until ctx ends. Running tools
+// are then left to their supervisors.
+func (e *Engine) Run(ctx context.Context) error {
+	e.publishAll(ctx)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return e.pool.Run(ctx) })
+	g.Go(func() error { return e.republish(ctx) })
+	return g.Wait()
+}
+
+// Handle implements [jobs.Handler] by the kind of the job.
+func (e *Engine) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Outcome, error) {
+	h, err := e.handler(a.Job)
+	if err != nil {
+		return orchestrator.Outcome{}, err
+	}
+	return h.Handle(ctx, a)
+}
+
+func (e *Engine) handler(j orchestrator.Job) (jobs.Handler, error) {
+	switch {
+	case j.Kind == orchestrator.JobWorkspaceApply, j.StepKind == orchestrator.StepTofuApply:
+		return e.cfg.Handlers.TofuApply, nil
+	case j.Kind == orchestrator.JobHostOnboard, j.StepKind == orchestrator.StepHostOnboard:
+		return e.cfg.Handlers.HostOnboard, nil
+	case j.StepKind == orchestrator.StepSSHWait:
+		return e.cfg.Handlers.SSHWait, nil
+	case j.StepKind == orchestrator.StepAnsiblePlay:
+		return e.cfg.Handlers.AnsiblePlay, nil
+	default:
+		return nil, orchestrator.Errorf(orchestrator.CodeInternal, "there is no handler for job %s (%s %s)", j.ID, j.Kind, j.StepKind)
+	}
+}
+
+// republishInterval is how soon a publication that failed, say on a full disk,
+// is tried again.
+const republishInterval = 10 * time.Second
+
+// republish tries again what could not be published.
+func (e *Engine) republish(ctx context.Context) error {
+	t := time.NewTicker(republishInterval)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+			e.settled.RLock()
+			stale := e.stale
+			e.settled.RUnlock()
+			if stale {
+				e.publishAll(ctx)
+			}
+		}
+	}
+}
