@@ -1,0 +1,169 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/hostkeys"
+	"github.com/exocomp/exocomp/orchestrator/rpc"
+	"github.com/exocomp/exocomp/seeds"
+)
+
+// ListPins implements [rpc.Hosts].
+func (d *Daemon) ListPins(ctx context.Context, filter orchestrator.PinFilter) ([]orchestrator.Pin, error) {
+	return d.ledger.Pins(ctx, filter)
+}
+
+// GetKnownHosts implements [rpc.Hosts].
+func (d *Daemon) GetKnownHosts(ctx context.Context) ([]byte, error) {
+	pins, err := d.ledger.Pins(ctx, orchestrator.PinFilter{})
+	return hostkeys.KnownHosts(pins), err
+}
+
+// GetFleetKey implements [rpc.Hosts].
+func (d *Daemon) GetFleetKey(context.Context) (string, error) { return d.fleet.PublicLine(), nil }
+
+// ForgetHost implements [rpc.Hosts].
+func (d *Daemon) ForgetHost(ctx context.Context, ref string) (orchestrator.Pin, error) {
+	pins, err := d.ledger.Pins(ctx, orchestrator.PinFilter{})
+	if err != nil {
+		return orchestrator.Pin{}, err
+	}
+	user, err := resolve(ref, pinUsers(pins))
+	if err != nil {
+		return orchestrator.Pin{}, err
+	}
+	var of []orchestrator.Pin
+	for _, p := range pins {
+		if slices.Contains(p.Users, user) {
+			of = append(of, p)
+		}
+	}
+	peer := rpc.PeerFrom(ctx)
+	if err := d.pins.RetirePins(ctx, of, "forgotten by a person", peer); err != nil {
+		return orchestrator.Pin{}, err
+	}
+	return of[0], nil
+}
+
+func pinUsers(pins []orchestrator.Pin) []orchestrator.PinUser {
+	var users []orchestrator.PinUser
+	for _, p := range pins {
+		users = append(users, p.Users...)
+	}
+	return users
+}
+
+// resolve finds the host that a reference means: `workspace/host`, or a host's
+// name that only one workspace has.
+func resolve(ref string, among []orchestrator.PinUser) (orchestrator.PinUser, error) {
+	workspace, host, qualified := strings.Cut(ref, "/")
+	if !qualified {
+		workspace, host = "", ref
+	}
+	var found []orchestrator.PinUser
+	for _, u := range among {
+		if u.Host == host && (!qualified || u.Workspace == workspace) && !slices.Contains(found, u) {
+			found = append(found, u)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return orchestrator.PinUser{}, orchestrator.Errorf(orchestrator.CodeNotFound, "no host %q is known", ref).
+			WithHint("hosts are named WORKSPACE/HOST; list them: exocomp inventory show WORKSPACE")
+	default:
+		names := make([]string, 0, len(found))
+		for _, u := range found {
+			names = append(names, u.Workspace+"/"+u.Host)
+		}
+		return orchestrator.PinUser{}, orchestrator.Errorf(orchestrator.CodeInvalid, "the host name %q is not unique: %s", ref, strings.Join(names, ", ")).
+			WithHint("name the workspace too: %s", names[0])
+	}
+}
+
+// inventoryHosts lists every host of every inventory.
+func (d *Daemon) inventoryHosts(ctx context.Context) ([]orchestrator.PinUser, error) {
+	all, err := d.ledger.Inventories(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var users []orchestrator.PinUser
+	for _, i := range all {
+		for _, h := range i.Hosts {
+			users = append(users, orchestrator.PinUser{Workspace: i.Workspace, Host: h})
+		}
+	}
+	return users, nil
+}
+
+// OnboardHosts implements [rpc.Hosts].
+func (d *Daemon) OnboardHosts(ctx context.Context, key string, spec rpc.OnboardSpec) (orchestrator.Job, error) {
+	var none orchestrator.Job
+	known, err := d.inventoryHosts(ctx)
+	if err != nil {
+		return none, err
+	}
+	job := orchestrator.JobSpec{Rotate: spec.Rotate, SSHIdentities: spec.SSHIdentities}
+	workspace := ""
+	var m orchestrator.Mistakes
+	for _, ref := range spec.Hosts {
+		u, err := resolve(ref, known)
+		if err != nil {
+			m.Add(err)
+			continue
+		}
+		if workspace != "" && workspace != u.Workspace {
+			m.Addf("%s is of workspace %s, the others of %s: onboard one workspace at a time", ref, u.Workspace, workspace)
+		}
+		workspace = u.Workspace
+		if !slices.Contains(job.Hosts, u.Host) {
+			job.Hosts = append(job.Hosts, u.Host)
+		}
+	}
+	for _, f := range spec.SSHIdentities {
+		m.Add(checkIdentity(f))
+	}
+	if len(spec.Hosts) == 0 {
+		m.Addf("no host is named")
+	}
+	if err := m.Err(); err != nil {
+		return none, err
+	}
+	return d.submitJob(ctx, key, orchestrator.JobHostOnboard, workspace, job)
+}
+
+// GetOnboardVars implements [rpc.Hosts].
+func (d *Daemon) GetOnboardVars(ctx context.Context, ref string) (rpc.OnboardVars, error) {
+	known, err := d.inventoryHosts(ctx)
+	if err != nil {
+		return rpc.OnboardVars{}, err
+	}
+	u, err := resolve(ref, known)
+	if err != nil {
+		return rpc.OnboardVars{}, err
+	}
+	row, err := d.ledger.Inventory(ctx, u.Workspace)
+	if err != nil {
+		return rpc.OnboardVars{}, err
+	}
+	doc, err := json.Marshal(map[string]string{
+		"exocomp_fleet_pubkey": d.fleet.PublicLine(),
+		"exocomp_user":         d.cfg.AutomationUser,
+	})
+	if err != nil {
+		return rpc.OnboardVars{}, err
+	}
+	return rpc.OnboardVars{
+		JSON: string(doc),
+		Command: []string{
+			"ansible-playbook", "-i", row.Path, "--limit", u.Host,
+			"--extra-vars", string(doc), filepath.Join(d.seedDir(), seeds.Onboard),
+		},
+	}, nil
+}

@@ -1,0 +1,127 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/secrets"
+	"github.com/exocomp/exocomp/orchestrator/rpc"
+)
+
+// SubmitRun implements [rpc.Runs].
+func (d *Daemon) SubmitRun(ctx context.Context, key, workspace string, spec orchestrator.RunSpec) (orchestrator.Run, error) {
+	if err := d.checkSpec(spec); err != nil {
+		return orchestrator.Run{}, err
+	}
+	if err := d.reviewLost(ctx, workspace); err != nil {
+		return orchestrator.Run{}, err
+	}
+	run, _, err := d.ledger.SubmitRun(ctx, orchestrator.NewRun{
+		Key: key, Kind: orchestrator.RunProvision, Workspace: workspace, Spec: spec, By: rpc.PeerFrom(ctx),
+	})
+	return run, err
+}
+
+// checkSpec validates a spec against this machine: a mistake is refused before
+// anything is created, not by the step that meets it.
+func (d *Daemon) checkSpec(spec orchestrator.RunSpec) error {
+	if err := spec.Validate(); err != nil {
+		return err
+	}
+	var m orchestrator.Mistakes
+	for _, p := range []*orchestrator.PlaybookRef{&spec.Playbook, spec.OnboardPlaybook} {
+		if p == nil {
+			continue
+		}
+		has, err := d.snapshots.has(p.Digest)
+		if err != nil {
+			return err
+		}
+		if !has {
+			m.Addf("the daemon has no snapshot %s of playbook %s: upload it first", p.Digest, p.Path)
+		}
+	}
+	for _, f := range spec.SSHIdentities {
+		m.Add(checkIdentity(f))
+	}
+	return m.Err()
+}
+
+// checkIdentity refuses a key file that the daemon cannot log in with.
+func checkIdentity(path string) error {
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return orchestrator.Errorf(orchestrator.CodeInvalid, "--ssh-identity: no key file on the daemon's host that uid %d can read: %w", os.Getuid(), err)
+	}
+	return secrets.CheckKey(path, orchestrator.NewSecret(string(pem)))
+}
+
+// GetRun implements [rpc.Runs].
+func (d *Daemon) GetRun(ctx context.Context, ref string) (orchestrator.Run, error) {
+	run, err := d.run(ctx, ref)
+	d.engine.Settled()
+	return run, err
+}
+
+// run resolves a reference: a run's id, or a workspace for its newest run.
+func (d *Daemon) run(ctx context.Context, ref string) (orchestrator.Run, error) {
+	if strings.HasPrefix(ref, "run_") {
+		id, err := orchestrator.ParseRunID(ref)
+		if err != nil {
+			return orchestrator.Run{}, err
+		}
+		return d.ledger.Run(ctx, id)
+	}
+	if _, err := d.ledger.Workspace(ctx, ref); err != nil {
+		return orchestrator.Run{}, err
+	}
+	return d.ledger.NewestRun(ctx, ref)
+}
+
+// ListRuns implements [rpc.Runs].
+func (d *Daemon) ListRuns(ctx context.Context, filter orchestrator.RunFilter) ([]orchestrator.Run, error) {
+	return d.ledger.Runs(ctx, filter)
+}
+
+// ResumeRun implements [rpc.Runs].
+func (d *Daemon) ResumeRun(ctx context.Context, ref string, change rpc.ResumeSpec) (orchestrator.Run, error) {
+	run, err := d.run(ctx, ref)
+	if err != nil {
+		return run, err
+	}
+	spec := run.Spec
+	if change.Playbook != nil {
+		spec.Playbook = *change.Playbook
+	}
+	if change.OnboardPlaybook != nil {
+		spec.OnboardPlaybook = change.OnboardPlaybook
+	}
+	if change.SSHWait != 0 {
+		spec.SSHWait = change.SSHWait
+	}
+	if len(change.Egress) > 0 {
+		spec.Egress = change.Egress
+	}
+	if len(change.SSHIdentities) > 0 {
+		spec.SSHIdentities = change.SSHIdentities
+	}
+	spec.AcceptLost = change.AcceptLost
+	if err := d.checkSpec(spec); err != nil {
+		return run, err
+	}
+	if err := d.reviewLost(ctx, run.Workspace); err != nil {
+		return run, err
+	}
+	return d.ledger.ResumeRun(ctx, orchestrator.ResumeRun{Run: run.ID, Spec: spec, By: rpc.PeerFrom(ctx)})
+}
+
+// CancelRun implements [rpc.Runs].
+func (d *Daemon) CancelRun(ctx context.Context, ref string, force bool) (orchestrator.Run, error) {
+	run, err := d.run(ctx, ref)
+	if err != nil {
+		return run, err
+	}
+	return d.ledger.CancelRun(ctx, run.ID, force, rpc.PeerFrom(ctx))
+}

@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/ansible/supervised"
+	"github.com/exocomp/exocomp/orchestrator/internal/durable"
+	"github.com/exocomp/exocomp/orchestrator/internal/engine"
+	"github.com/exocomp/exocomp/orchestrator/internal/hostkeys"
+	"github.com/exocomp/exocomp/orchestrator/internal/jobs"
+	"github.com/exocomp/exocomp/orchestrator/internal/steps/onboard"
+	"github.com/exocomp/exocomp/orchestrator/internal/steps/play"
+	"github.com/exocomp/exocomp/orchestrator/internal/steps/sshwait"
+	"github.com/exocomp/exocomp/orchestrator/internal/steps/tofuapply"
+	"github.com/exocomp/exocomp/orchestrator/internal/tofu"
+	"github.com/exocomp/exocomp/seeds"
+)
+
+// wire makes the handlers and the engine over what is open.
+func (d *Daemon) wire(start orchestrator.DaemonStart) {
+	runner := &supervised.Runner{Pins: d.ledger, Locate: d.tools.ansible, FleetKey: d.fleet.Private()}
+	d.pins = &engine.PinStore{PinLedger: d.ledger}
+	d.engine = engine.New(engine.Config{
+		Ledger:    d.ledger,
+		Publisher: d.publisher,
+		Logger:    d.log,
+		Pool: jobs.Config{
+			DataDir: d.cfg.DataDir, RuntimeDir: d.cfg.RuntimeDir, Workers: d.cfg.Workers,
+			Logger: d.log, CleanStop: start.CleanBefore,
+		},
+		Handlers: engine.Handlers{
+			TofuApply: &tofuapply.Handler{
+				Ledger:    d.ledger,
+				Locate:    d.tools.tofu,
+				Preflight: func(ctx context.Context) error { _, err := d.tools.ansible(ctx); return err },
+				Variables: d.tofuVariables(),
+				InitDir:   filepath.Join(d.cfg.DataDir, "init"),
+				Artifacts: d.publisher.InventoryPath,
+			},
+			SSHWait: &sshwait.Handler{Ledger: d.ledger},
+			HostOnboard: &onboard.Handler{
+				Ledger: d.ledger, Pinner: &hostkeys.Pinner{Store: d.pins}, Runner: runner,
+				Snapshots: d.snapshots, AutomationUser: d.cfg.AutomationUser, FleetPublic: d.fleet.PublicLine(),
+			},
+			AnsiblePlay: &play.Handler{
+				Ledger: d.ledger, Runner: runner, Snapshots: d.snapshots, AutomationUser: d.cfg.AutomationUser,
+			},
+		},
+	})
+	d.pins.Engine = d.engine
+}
+
+// tofuVariables are given to every tofu as TF_VAR_<name>: OpenTofu passes over
+// those that a configuration does not declare.
+func (d *Daemon) tofuVariables() map[string]string {
+	return map[string]string{"exocomp_fleet_pubkey": d.fleet.PublicLine()}
+}
+
+// module is a workspace for the daemon's own short children.
+func (d *Daemon) module(ctx context.Context, w orchestrator.Workspace) (tofu.Module, error) {
+	install, err := d.tools.tofu(ctx)
+	if err != nil {
+		return tofu.Module{}, err
+	}
+	return tofu.Module{Install: install, Workspace: w, TempDir: d.cfg.RuntimeDir, Variables: d.tofuVariables()}, nil
+}
+
+func (d *Daemon) seedDir() string { return filepath.Join(d.cfg.DataDir, "seeds") }
+
+// writeSeeds lays out the seeded playbooks for people who run a step by hand.
+func writeSeeds(dir string) error {
+	if err := durable.Mkdir(dir); err != nil {
+		return err
+	}
+	for _, name := range []string{seeds.WaitSSH, seeds.Onboard, seeds.Verify, seeds.VerifyLogin} {
+		if err := durable.WriteFile(filepath.Join(dir, name), seeds.Read(name), durable.PrivateFile); err != nil {
+			return err
+		}
+	}
+	return nil
+}
