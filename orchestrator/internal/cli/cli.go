@@ -1,0 +1,153 @@
+// Package cli is the command line of exocomp: one file per command, thin over
+// the contract in package rpc. Data goes to standard output, what is for
+// people to standard error.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/rpc"
+	"github.com/spf13/cobra"
+)
+
+// Stdio is what a command reads and writes.
+type Stdio struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Terminal bool // Err is a terminal: progress may be drawn
+}
+
+// app carries what every command needs.
+type app struct {
+	Stdio
+	version string
+	getenv  func(string) string
+	socket  string
+	token   string
+}
+
+// Run executes the command line and returns the exit code.
+func Run(ctx context.Context, args []string, stdio Stdio, version string) int {
+	a := &app{Stdio: stdio, version: version, getenv: os.Getenv}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(stdio.In)
+	root.SetOut(stdio.Out)
+	root.SetErr(stdio.Err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	var silent *exitError
+	if errors.As(err, &silent) {
+		if silent.err != nil {
+			a.complain(silent.err)
+		}
+		return silent.code
+	}
+	a.complain(err)
+	return exitCode(err)
+}
+
+// complain prints an error for people: what is wrong, then what to type next on
+// a line of its own.
+func (a *app) complain(err error) {
+	f := orchestrator.FailureOf(err)
+	for i, line := range strings.Split(f.Message, "\n") {
+		if i == 0 {
+			line = "exocomp: " + line
+		} else {
+			line = "  " + line
+		}
+		_, _ = fmt.Fprintln(a.Err, line)
+	}
+	if f.Hint != "" {
+		_, _ = fmt.Fprintln(a.Err, "  next: "+f.Hint)
+	}
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "exocomp",
+		Short: "From a VM to an onboarded, configured, converging machine",
+		Long: `exocomp runs one durable chain — tofu apply, bounded SSH wait, onboard, configure
+play — and keeps a standing inventory tf:<workspace> that later plays name.
+
+Exit codes: 0 done (or submitted), 1 the work failed, 2 wrong usage or unknown
+name, 3 no daemon or no valid token, 4 refused, 124 --wait-timeout passed (the run
+goes on), 130 interrupted (the run goes on).`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return orchestrator.Errorf(orchestrator.CodeInvalid, "%w", err).WithHint("%s --help", c.CommandPath())
+	})
+	root.PersistentFlags().StringVar(&a.socket, "socket", "", "the daemon's `socket` (default: EXOCOMP_SOCKET, then the user's, then /run/exocomp/exocomp.sock)")
+	root.PersistentFlags().StringVar(&a.token, "token-file", "", "`file` with the token (default: EXOCOMP_TOKEN_FILE, then beside the socket)")
+	root.AddCommand(
+		a.serveCommand(), a.drainCommand(), a.doctorCommand(), a.versionCommand(),
+		a.workspaceCommand(), a.provisionCommand(), a.inventoryCommand(),
+		a.hostCommand(), a.jobsCommand(), a.eventsCommand(),
+	)
+	usage(root)
+	return root
+}
+
+// usage makes every mistake in arguments a usage error that names the help.
+func usage(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return orchestrator.Errorf(orchestrator.CodeInvalid, "%w", err).WithHint("%s --help", c.CommandPath())
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		usage(sub)
+	}
+}
+
+// group returns a command that only holds others.
+func group(use, short string, subs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(subs...)
+	return c
+}
+
+// dial connects to the daemon. The caller closes the client.
+func (a *app) dial(ctx context.Context) (*rpc.Client, error) {
+	return rpc.Dial(ctx, rpc.ClientOptions{Socket: a.socket, TokenFile: a.token, Version: a.version})
+}
+
+// with runs f with a client.
+func (a *app) with(ctx context.Context, f func(*rpc.Client) error) error {
+	c, err := a.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	return f(c)
+}
+
+// say prints a line for people.
+func (a *app) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.Err, format+"\n", args...)
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/rpc"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) eventsCommand() *cobra.Command {
+	var filter orchestrator.EventFilter
+	var run string
+	var follow bool
+	c := &cobra.Command{Use: "events", Short: "Print the history, the oldest first", Args: cobra.NoArgs}
+	f := c.Flags()
+	f.StringVar(&filter.Workspace, "workspace", "", "only events of this `workspace`")
+	f.StringVar(&run, "run", "", "only events of this `run`")
+	f.Int64Var(&filter.After, "after", 0, "only events after this `id`")
+	f.BoolVar(&filter.Security, "security", false, "only security events")
+	f.BoolVarP(&follow, "follow", "f", false, "go on as they come")
+	asJSON := c.Flags().Bool("json", false, "print JSON, an object a line")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		filter.Run = orchestrator.RunID(run)
+		return a.with(c.Context(), func(cl *rpc.Client) error {
+			show := func(e orchestrator.Event) error { return a.printEvent(e, *asJSON) }
+			if follow {
+				return waitEnded(c.Context(), cl.Watch(c.Context(), filter, show), "the daemon", "exocomp events -f")
+			}
+			events, err := cl.ListEvents(c.Context(), filter)
+			if err != nil {
+				return err
+			}
+			for _, e := range events {
+				if err := show(e); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return c
+}
+
+func (a *app) printEvent(e orchestrator.Event, asJSON bool) error {
+	if asJSON {
+		return a.printLine(e)
+	}
+	_, err := fmt.Fprintf(a.Out, "%d  %s  %-22s %s%s\n", e.ID, instant(e.At), e.Kind, mark(e), printable(e.Message))
+	return err
+}

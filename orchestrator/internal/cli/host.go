@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/rpc"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) hostCommand() *cobra.Command {
+	return group("host", "Host keys, onboarding and the fleet key",
+		a.hostOnboard(), a.hostKnownHosts(), a.hostForget(), a.hostFleetKey())
+}
+
+func (a *app) hostOnboard() *cobra.Command {
+	var spec rpc.OnboardSpec
+	var print bool
+	c := &cobra.Command{
+		Use:   "onboard HOST...",
+		Short: "Pin and onboard hosts of an inventory, outside any chain",
+		Long: `Pin the hosts' keys and run the onboarding play against them. HOST is
+WORKSPACE/HOST, or a name that is unique among the inventories.
+
+A changed host key is refused until you have checked it out of band; --rotate
+then replaces the pin. --print shows the extra variables and the command
+instead, to onboard by hand.`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	c.Flags().BoolVar(&spec.Rotate, "rotate", false, "replace the pin of a host whose key has changed")
+	c.Flags().StringArrayVar(&spec.SSHIdentities, "ssh-identity", nil, "private key `file` on the daemon's host to log in with; may be repeated")
+	c.Flags().BoolVar(&print, "print", false, "print the JSON extra variables on standard output and the command on standard error; onboard nothing")
+	wait := waitFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if print {
+			return a.printOnboard(c.Context(), args)
+		}
+		spec.Hosts = args
+		for i := range spec.SSHIdentities {
+			if err := absolute(&spec.SSHIdentities[i]); err != nil {
+				return err
+			}
+		}
+		return a.submitJob(c.Context(), wait, func(ctx context.Context, cl *rpc.Client) (orchestrator.Job, error) {
+			return cl.OnboardHosts(ctx, "", spec)
+		})
+	}
+	return c
+}
+
+func (a *app) printOnboard(ctx context.Context, refs []string) error {
+	return a.with(ctx, func(cl *rpc.Client) error {
+		for _, ref := range refs {
+			v, err := cl.GetOnboardVars(ctx, ref)
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintln(a.Out, v.JSON); err != nil {
+				return err
+			}
+			quoted := make([]string, 0, len(v.Command))
+			for _, arg := range v.Command {
+				quoted = append(quoted, shellQuote(arg))
+			}
+			a.say("%s", strings.Join(quoted, " "))
+		}
+		return nil
+	})
+}
+
+// shellQuote quotes an argument for sh(1) where it needs it.
+func shellQuote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:,=@%+", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func (a *app) hostKnownHosts() *cobra.Command {
+	var filter orchestrator.PinFilter
+	c := &cobra.Command{
+		Use:   "known-hosts",
+		Short: "Print the pinned host keys in the form of known_hosts",
+		Long: `Print the pins as OpenSSH's known_hosts, each behind a comment with its SHA256
+fingerprint, so that the output serves people and ssh alike.`,
+		Args: cobra.NoArgs,
+	}
+	c.Flags().BoolVar(&filter.IncludeRetired, "retired", false, "also list retired pins, as comments")
+	c.Flags().StringVar(&filter.Workspace, "workspace", "", "only the hosts of this `workspace`")
+	asJSON := jsonFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return a.with(c.Context(), func(cl *rpc.Client) error {
+			pins, err := cl.ListPins(c.Context(), filter)
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return a.printJSON(list(pins))
+			}
+			for _, p := range pins {
+				if err := a.printPin(p); err != nil {
+					return err
+				}
+			}
+			if len(pins) == 0 {
+				a.say("no pinned host keys yet; a run or `exocomp host onboard` pins them")
+			}
+			return nil
+		})
+	}
+	return c
+}
+
+func (a *app) printPin(p orchestrator.Pin) error {
+	users := make([]string, 0, len(p.Users))
+	for _, u := range p.Users {
+		users = append(users, u.Workspace+"/"+u.Host)
+	}
+	line := fmt.Sprintf("%s %s %s", p.HostPort(), p.KeyType, p.Key)
+	note := fmt.Sprintf("%s %s, %s", p.SHA256, p.Source, instant(p.AddedAt))
+	if !p.RetiredAt.IsZero() {
+		line = "# retired " + line
+		note += fmt.Sprintf(", retired %s: %s", instant(p.RetiredAt), p.Retired)
+	}
+	_, err := fmt.Fprintf(a.Out, "# %s %s\n%s\n", printable(strings.Join(users, " ")), printable(note), printable(line))
+	return err
+}
+
+func (a *app) hostForget() *cobra.Command {
+	return &cobra.Command{
+		Use:   "forget HOST",
+		Short: "Retire a host's pin and admission; the next contact is a first use again",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(cl *rpc.Client) error {
+				pin, err := cl.ForgetHost(c.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				a.say("retired the pin %s of %s", pin.SHA256, pin.HostPort())
+				return nil
+			})
+		},
+	}
+}
+
+func (a *app) hostFleetKey() *cobra.Command {
+	return &cobra.Command{
+		Use:   "fleet-key",
+		Short: "Print the public half of the fleet key, as an authorized_keys line",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.with(c.Context(), func(cl *rpc.Client) error {
+				key, err := cl.GetFleetKey(c.Context())
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintln(a.Out, key)
+				return err
+			})
+		},
+	}
+}

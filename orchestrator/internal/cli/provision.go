@@ -1,0 +1,275 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/playbook"
+	"github.com/exocomp/exocomp/orchestrator/rpc"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) provisionCommand() *cobra.Command {
+	return group("provision", "The chain: tofu apply, SSH wait, onboard, configure play",
+		a.provisionRun(), a.provisionStatus(), a.provisionList(),
+		a.provisionResume(), a.provisionCancel(), a.provisionLogs())
+}
+
+// chainFlags are what run and resume have in common.
+type chainFlags struct {
+	sshWait    time.Duration
+	onboard    string
+	egress     []int
+	identities []string
+	acceptLost bool
+}
+
+func (f *chainFlags) add(c *cobra.Command) {
+	fl := c.Flags()
+	fl.DurationVar(&f.sshWait, "ssh-wait", orchestrator.DefaultSSHWait, "how `long` all hosts together may take until SSH answers")
+	fl.StringVar(&f.onboard, "onboard-playbook", "", "onboard with this `playbook` instead of the seeded one; it gets exocomp_fleet_pubkey and exocomp_user")
+	fl.IntSliceVar(&f.egress, "egress", nil, "TCP `port` that the plays may connect to besides 22; may be repeated")
+	fl.StringArrayVar(&f.identities, "ssh-identity", nil, "private key `file` on the daemon's host to log in with; may be repeated")
+	fl.BoolVar(&f.acceptLost, "accept-lost", false, "go on although an interrupted apply may have created what the state lacks")
+}
+
+func (a *app) provisionRun() *cobra.Command {
+	var f chainFlags
+	c := &cobra.Command{
+		Use:   "run WORKSPACE PLAYBOOK",
+		Short: "Apply the workspace, wait for its hosts, onboard them, run the playbook",
+		Long: `Submit one chain of four steps. Each releases the next only when it succeeded; a
+crash repeats none that succeeded. The playbook and its roles are snapshotted
+now, so later edits do not change this run.`,
+		Example: "  exocomp provision run edge site.yml --wait",
+		Args:    cobra.ExactArgs(2),
+	}
+	f.add(c)
+	wait := waitFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ctx := c.Context()
+		if err := orchestrator.ValidateWorkspaceName(args[0]); err != nil {
+			return err
+		}
+		return a.with(ctx, func(cl *rpc.Client) error {
+			spec := orchestrator.RunSpec{SSHWait: f.sshWait, Egress: f.egress, SSHIdentities: f.identities, AcceptLost: f.acceptLost}
+			if err := f.files(); err != nil {
+				return err
+			}
+			ref, err := upload(ctx, cl, args[1])
+			if err != nil {
+				return err
+			}
+			spec.Playbook = ref
+			if spec.OnboardPlaybook, err = f.uploadOnboard(ctx, cl); err != nil {
+				return err
+			}
+			if err := spec.Validate(); err != nil {
+				return err
+			}
+			run, err := cl.SubmitRun(ctx, "", args[0], spec)
+			if err != nil {
+				return err
+			}
+			return a.submitted(ctx, cl, run, wait)
+		})
+	}
+	return c
+}
+
+// files makes the flags' paths absolute.
+func (f *chainFlags) files() error {
+	for i := range f.identities {
+		if err := absolute(&f.identities[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *chainFlags) uploadOnboard(ctx context.Context, cl *rpc.Client) (*orchestrator.PlaybookRef, error) {
+	if f.onboard == "" {
+		return nil, nil
+	}
+	ref, err := upload(ctx, cl, f.onboard)
+	return &ref, err
+}
+
+// upload snapshots the tree of a playbook and gives it to the daemon, unless
+// the daemon has one of the same digest.
+func upload(ctx context.Context, cl *rpc.Client, path string) (orchestrator.PlaybookRef, error) {
+	var ref orchestrator.PlaybookRef
+	if err := absolute(&path); err != nil {
+		return ref, err
+	}
+	root, entry, err := playbook.Root(path)
+	if err != nil {
+		return ref, err
+	}
+	snapshot, err := playbook.Take(ctx, root, entry)
+	if err != nil {
+		return ref, err
+	}
+	ref = orchestrator.PlaybookRef{Path: path, Entry: entry, Digest: snapshot.Digest}
+	has, err := cl.HasSnapshot(ctx, snapshot.Digest)
+	if err != nil || has {
+		return ref, err
+	}
+	header := rpc.SnapshotHeader{Digest: snapshot.Digest, Size: snapshot.ArchiveSize()}
+	return ref, cl.UploadSnapshot(ctx, header, snapshot.NewReader())
+}
+
+// submitted says what was submitted and, if asked to, follows it.
+func (a *app) submitted(ctx context.Context, cl *rpc.Client, run orchestrator.Run, wait *waiting) error {
+	if !wait.on {
+		_, _ = fmt.Fprintln(a.Out, run.ID)
+		a.say("submitted run %s of workspace %s (%s)", run.ID, run.Workspace, run.State)
+		a.say("follow it: exocomp provision logs -f %s; or look: exocomp provision status %s", run.Workspace, run.Workspace)
+		return nil
+	}
+	return a.followRun(ctx, cl, run, wait.timeout)
+}
+
+func (a *app) provisionStatus() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "status RUN|WORKSPACE",
+		Short: "Show the four steps of a run, or of a workspace's newest one",
+		Args:  cobra.ExactArgs(1),
+	}
+	asJSON := jsonFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.with(c.Context(), func(cl *rpc.Client) error {
+			run, err := cl.GetRun(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return a.printJSON(run)
+			}
+			printRun(a.Out, run)
+			return nil
+		})
+	}
+	return c
+}
+
+func (a *app) provisionList() *cobra.Command {
+	var filter orchestrator.RunFilter
+	c := &cobra.Command{Use: "list", Short: "List runs, the newest first", Args: cobra.NoArgs}
+	c.Flags().StringVar(&filter.Workspace, "workspace", "", "only runs of this `workspace`")
+	c.Flags().IntVar(&filter.Limit, "limit", 20, "at most this `many`; 0: all")
+	asJSON := jsonFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return a.with(c.Context(), func(cl *rpc.Client) error {
+			runs, err := cl.ListRuns(c.Context(), filter)
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return a.printJSON(list(runs))
+			}
+			rows := make([][]string, 0, len(runs))
+			for _, r := range runs {
+				where := ""
+				if s := r.FailedStep(); s != nil {
+					where = string(s.Kind)
+				}
+				rows = append(rows, []string{string(r.ID), r.Workspace, string(r.State), where, instant(r.CreatedAt), span(r.CreatedAt, r.FinishedAt)})
+			}
+			return a.table([]string{"RUN", "WORKSPACE", "STATE", "AT", "SUBMITTED", "TOOK"}, rows, "no runs; start one: exocomp provision run WORKSPACE PLAYBOOK")
+		})
+	}
+	return c
+}
+
+func (a *app) provisionResume() *cobra.Command {
+	var f chainFlags
+	var play string
+	c := &cobra.Command{
+		Use:   "resume RUN|WORKSPACE",
+		Short: "Continue a failed run at the step that failed",
+		Long: `Continue a failed run at the step that failed; what succeeded is not run again.
+The playbook is read anew from where it was, so correcting it is enough.`,
+		Args: cobra.ExactArgs(1),
+	}
+	f.add(c)
+	c.Flags().StringVar(&play, "playbook", "", "use this `playbook` from now on")
+	wait := waitFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ctx := c.Context()
+		return a.with(ctx, func(cl *rpc.Client) error {
+			run, err := cl.GetRun(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			spec, err := f.resume(ctx, cl, run, play, c.Flags().Changed("ssh-wait"))
+			if err != nil {
+				return err
+			}
+			run, err = cl.ResumeRun(ctx, string(run.ID), spec)
+			if err != nil {
+				return err
+			}
+			return a.submitted(ctx, cl, run, wait)
+		})
+	}
+	return c
+}
+
+// resume snapshots the run's playbooks again and collects what the flags change.
+func (f *chainFlags) resume(ctx context.Context, cl *rpc.Client, run orchestrator.Run, play string, waitChanged bool) (rpc.ResumeSpec, error) {
+	spec := rpc.ResumeSpec{Egress: f.egress, SSHIdentities: f.identities, AcceptLost: f.acceptLost}
+	if err := f.files(); err != nil {
+		return spec, err
+	}
+	if waitChanged {
+		spec.SSHWait = f.sshWait
+	}
+	if play == "" {
+		play = run.Spec.Playbook.Path
+	}
+	ref, err := upload(ctx, cl, play)
+	if err != nil {
+		return spec, err
+	}
+	spec.Playbook = &ref
+	if f.onboard == "" && run.Spec.OnboardPlaybook != nil {
+		f.onboard = run.Spec.OnboardPlaybook.Path
+	}
+	spec.OnboardPlaybook, err = f.uploadOnboard(ctx, cl)
+	return spec, err
+}
+
+func (a *app) provisionCancel() *cobra.Command {
+	var force bool
+	c := &cobra.Command{
+		Use:   "cancel RUN|WORKSPACE",
+		Short: "End a run; tofu is asked to stop and saves its state",
+		Args:  cobra.ExactArgs(1),
+	}
+	c.Flags().BoolVar(&force, "force", false, "kill the tool at once: what tofu has created may be missing in its state")
+	wait := waitFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ctx := c.Context()
+		return a.with(ctx, func(cl *rpc.Client) error {
+			run, err := cl.CancelRun(ctx, args[0], force)
+			if err != nil {
+				return err
+			}
+			if wait.on && !run.State.Final() {
+				if run, err = a.awaitRun(ctx, cl, run, wait.timeout); err != nil {
+					return err
+				}
+			}
+			if run.State.Final() {
+				a.say("run %s is %s", run.ID, run.State)
+			} else {
+				a.say("run %s is ending; look: exocomp provision status %s", run.ID, run.ID)
+			}
+			return nil
+		})
+	}
+	return c
+}

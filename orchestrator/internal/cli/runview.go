@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/exocomp/exocomp/orchestrator"
+)
+
+// printRun prints the ledger view of a run: its steps, and of the one that
+// failed the hosts, the task, the last lines and the next thing to type.
+func printRun(w io.Writer, r orchestrator.Run) {
+	out := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+	out("run %s  %s of %s: %s", r.ID, r.Kind, r.Workspace, r.State)
+	out("  playbook   %s (%.19s…)", printable(r.Spec.Playbook.Path), r.Spec.Playbook.Digest)
+	out("  submitted  %s, took %s", instant(r.CreatedAt), span(r.CreatedAt, r.FinishedAt))
+	for _, s := range r.Steps {
+		printStep(out, s)
+	}
+	failed := r.FailedStep()
+	if failed == nil {
+		return
+	}
+	if failed.State == orchestrator.StepFailed {
+		printFailure(w, failed.Failure, failed.Report)
+		out("  log   exocomp jobs logs %s", failed.Job)
+		out("  then  exocomp provision resume %s", r.ID)
+	}
+}
+
+func printStep(out func(string, ...any), s orchestrator.Step) {
+	took := span(s.StartedAt, s.FinishedAt)
+	if !s.State.Final() && s.State != orchestrator.StepRunning {
+		took = "-"
+	}
+	note := ""
+	if s.Report != nil {
+		note = s.Report.Summary
+	}
+	if s.Failure != nil {
+		note = firstLine(s.Failure.Message)
+	}
+	if s.Attempts > 1 {
+		note = strings.TrimSpace(fmt.Sprintf("(attempt %d) %s", s.Attempts, note))
+	}
+	out("  %d  %-13s %-17s %8s  %s", s.Seq, s.Kind, s.State, took, printable(note))
+}
+
+// printFailure prints what failed, for whom, and the last lines.
+func printFailure(w io.Writer, f *orchestrator.Failure, rep *orchestrator.Report) {
+	if f != nil && strings.Contains(f.Message, "\n") {
+		indent(w, "     ", f.Message)
+	}
+	if rep != nil {
+		if rep.Task != "" {
+			_, _ = fmt.Fprintf(w, "  task  %s\n", printable(rep.Task))
+		}
+		printHosts(w, rep.Hosts, true)
+		if len(rep.LastLines) > 0 {
+			_, _ = fmt.Fprintln(w, "  last lines")
+			indent(w, "  │ ", strings.Join(rep.LastLines, "\n"))
+		}
+	}
+	if f != nil && f.Hint != "" {
+		_, _ = fmt.Fprintf(w, "  next  %s\n", printable(f.Hint))
+	}
+}
+
+// printHosts prints a line a host; with onlyBad those that are well are counted.
+func printHosts(w io.Writer, hosts []orchestrator.HostReport, onlyBad bool) {
+	well := 0
+	for _, h := range hosts {
+		bad := h.State == orchestrator.HostFailed || h.State == orchestrator.HostUnreachable || h.State == orchestrator.HostWaiting
+		if onlyBad && !bad {
+			well++
+			continue
+		}
+		line := fmt.Sprintf("  host  %s: %s", h.Name, h.State)
+		if h.Address != "" {
+			line += " at " + h.Address
+		}
+		if h.Took > 0 {
+			line += " after " + duration(h.Took.Round(time.Millisecond))
+		}
+		if h.OK > 0 {
+			line += fmt.Sprintf(", %d ok, %d changed", h.OK, h.Changed)
+		}
+		if h.Task != "" {
+			line += fmt.Sprintf(" in task %q", h.Task)
+		}
+		if h.Message != "" {
+			line += ": " + firstLine(h.Message)
+		}
+		_, _ = fmt.Fprintln(w, printable(line))
+	}
+	if well > 0 && well < len(hosts) {
+		_, _ = fmt.Fprintf(w, "  host  %d more without failure\n", well)
+	}
+}
+
+// printJob prints what a job is and how it ended.
+func printJob(w io.Writer, j orchestrator.Job) {
+	out := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+	what := string(j.Kind)
+	if j.Run != "" {
+		what = fmt.Sprintf("step %d %s of %s", j.Step, j.StepKind, j.Run)
+	}
+	out("job %s  %s of %s: %s", j.ID, what, j.Workspace, j.State)
+	out("  submitted  %s, took %s, attempt %d %s", instant(j.CreatedAt), span(j.StartedAt, j.FinishedAt), j.Attempt.Number, j.Attempt.ID)
+	if j.Redrives != "" {
+		out("  redrives   %s", j.Redrives)
+	}
+	if j.RedrivenBy != "" {
+		out("  redriven   by %s", j.RedrivenBy)
+	}
+	if j.CancelRequested && !j.State.Final() {
+		out("  cancel     requested")
+	}
+	if j.Phase != "" {
+		out("  phase      %s", j.Phase)
+	}
+	if j.Report != nil {
+		if j.Report.Summary != "" {
+			out("  result     %s", printable(j.Report.Summary))
+		}
+		for _, c := range j.Report.Changes {
+			out("  %-10s %s", c.Action, printable(c.Address))
+		}
+	}
+	if j.Failure != nil {
+		out("  failure    %s", printable(firstLine(j.Failure.Message)))
+		printFailure(w, j.Failure, j.Report)
+		return
+	}
+	if j.Report != nil {
+		printHosts(w, j.Report.Hosts, false)
+	}
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

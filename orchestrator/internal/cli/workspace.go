@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/rpc"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) workspaceCommand() *cobra.Command {
+	return group("workspace", "OpenTofu root modules that the daemon may apply",
+		a.workspaceAdd(), a.workspaceList(), a.workspaceShow(), a.workspaceApply(),
+		a.workspaceRefresh(), a.workspaceUnlock(), a.workspaceRemove())
+}
+
+func (a *app) workspaceAdd() *cobra.Command {
+	var w orchestrator.Workspace
+	var approval string
+	c := &cobra.Command{
+		Use:   "add NAME DIR",
+		Short: "Register a root module; adding it again changes its settings",
+		Long: `Register the OpenTofu root module in DIR under NAME. Its hosts become the standing
+inventory tf:NAME. The daemon checks, as its own user, that it can read the
+configuration and write the state. Adding it again replaces its settings.`,
+		Example: "  exocomp workspace add edge ./infra --var-file prod.tfvars",
+		Args:    cobra.ExactArgs(2),
+	}
+	f := c.Flags()
+	f.StringVar(&w.TofuWorkspace, "tofu-workspace", "", "the module's own `workspace` (default: the default one)")
+	f.StringArrayVar(&w.VarFiles, "var-file", nil, "variables `file`; may be repeated")
+	f.StringArrayVar(&w.BackendConfig, "backend-config", nil, "backend configuration, a `file` or key=value; may be repeated")
+	f.StringVar(&w.CLIConfig, "cli-config", "", "OpenTofu CLI configuration `file`")
+	f.StringVar(&approval, "approval", string(orchestrator.ApprovalDestructive), "which plans wait for a person: never, destructive or always")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		w.Name, w.Approval = args[0], orchestrator.ApprovalPolicy(approval)
+		paths := []*string{&args[1], &w.CLIConfig}
+		for i := range w.VarFiles {
+			paths = append(paths, &w.VarFiles[i])
+		}
+		for i, b := range w.BackendConfig {
+			if !strings.Contains(b, "=") {
+				paths = append(paths, &w.BackendConfig[i])
+			}
+		}
+		for _, p := range paths {
+			if err := absolute(p); err != nil {
+				return err
+			}
+		}
+		w.Dir = args[1]
+		if err := w.Validate(); err != nil {
+			return err
+		}
+		return a.with(c.Context(), func(cl *rpc.Client) error {
+			added, err := cl.AddWorkspace(c.Context(), w)
+			if err != nil {
+				return err
+			}
+			a.say("workspace %s is %s", added.Name, added.Dir)
+			a.say("next: exocomp provision run %s PLAYBOOK --wait", added.Name)
+			return nil
+		})
+	}
+	return c
+}
+
+// absolute makes a path that was given absolute; an empty one stays empty.
+func absolute(path *string) error {
+	if *path == "" {
+		return nil
+	}
+	abs, err := filepath.Abs(*path)
+	if err != nil {
+		return orchestrator.Errorf(orchestrator.CodeInvalid, "make %q absolute: %w", *path, err)
+	}
+	*path = abs
+	return nil
+}
+
+func (a *app) workspaceList() *cobra.Command {
+	c := &cobra.Command{Use: "list", Short: "List the workspaces", Args: cobra.NoArgs}
+	asJSON := jsonFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return a.with(c.Context(), func(cl *rpc.Client) error {
+			all, err := cl.ListWorkspaces(c.Context())
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return a.printJSON(list(all))
+			}
+			rows := make([][]string, 0, len(all))
+			for _, w := range all {
+				note := ""
+				if len(w.Lost) > 0 {
+					note = fmt.Sprintf("%d create(s) may be lost", len(w.Lost))
+				}
+				rows = append(rows, []string{w.Name, string(w.Approval), printable(w.Dir), note})
+			}
+			return a.table([]string{"NAME", "APPROVAL", "DIRECTORY", ""}, rows, "no workspaces; add one: exocomp workspace add NAME DIR")
+		})
+	}
+	return c
+}
+
+func (a *app) workspaceShow() *cobra.Command {
+	c := &cobra.Command{Use: "show NAME", Short: "Show a workspace's settings", Args: cobra.ExactArgs(1)}
+	asJSON := jsonFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.with(c.Context(), func(cl *rpc.Client) error {
+			w, err := cl.GetWorkspace(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return a.printJSON(w)
+			}
+			return a.printWorkspace(w)
+		})
+	}
+	return c
+}
+
+func (a *app) printWorkspace(w orchestrator.Workspace) error {
+	rows := [][]string{
+		{"directory", printable(w.Dir)},
+		{"inventory", orchestrator.InventoryName(w.Name)},
+		{"tofu workspace", orDash(w.TofuWorkspace)},
+		{"var files", orDash(printable(strings.Join(w.VarFiles, " ")))},
+		{"backend config", orDash(printable(strings.Join(w.BackendConfig, " ")))},
+		{"cli config", orDash(printable(w.CLIConfig))},
+		{"approval", string(w.Approval)},
+		{"added", instant(w.CreatedAt)},
+	}
+	for _, l := range w.Lost {
+		rows = append(rows, []string{"may be lost", l.ImportCommand()})
+	}
+	return a.table([]string{"workspace", w.Name}, rows, "")
+}
+
+func (a *app) workspaceApply() *cobra.Command {
+	var acceptLost bool
+	c := &cobra.Command{
+		Use:   "apply NAME",
+		Short: "Apply the workspace and refresh its inventory, without any play",
+		Args:  cobra.ExactArgs(1),
+	}
+	c.Flags().BoolVar(&acceptLost, "accept-lost", false, "go on although an interrupted apply may have created what the state lacks")
+	wait := waitFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.submitJob(c.Context(), wait, func(ctx context.Context, cl *rpc.Client) (orchestrator.Job, error) {
+			return cl.ApplyWorkspace(ctx, "", args[0], acceptLost)
+		})
+	}
+	return c
+}
+
+func (a *app) workspaceRefresh() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "refresh NAME",
+		Short: "Read the outputs again and publish the inventory, applying nothing",
+		Args:  cobra.ExactArgs(1),
+	}
+	wait := waitFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.submitJob(c.Context(), wait, func(ctx context.Context, cl *rpc.Client) (orchestrator.Job, error) {
+			return cl.RefreshWorkspace(ctx, "", args[0])
+		})
+	}
+	return c
+}
+
+func (a *app) workspaceUnlock() *cobra.Command {
+	return &cobra.Command{
+		Use:   "unlock NAME LOCK_ID",
+		Short: "Break a state lock that nobody holds any more (tofu force-unlock)",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(cl *rpc.Client) error {
+				if err := cl.UnlockWorkspace(c.Context(), args[0], args[1]); err != nil {
+					return err
+				}
+				a.say("lock %s of workspace %s is broken", args[1], args[0])
+				return nil
+			})
+		},
+	}
+}
+
+func (a *app) workspaceRemove() *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Forget a workspace and its inventory; its machines and state stay as they are",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(cl *rpc.Client) error {
+				if err := cl.RemoveWorkspace(c.Context(), args[0]); err != nil {
+					return err
+				}
+				a.say("workspace %s is forgotten; nothing was destroyed", args[0])
+				return nil
+			})
+		},
+	}
+}
