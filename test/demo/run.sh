@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# make demo: the main job, end to end, in a scratch directory. It starts a daemon and
+# a throwaway host whose sshd comes up late, runs the chain against it, shows what
+# happened, and removes everything again, also when it fails. Needs root.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+# Short, because unix sockets below it have 108 bytes for their path.
+dir=$(mktemp -d /tmp/exodemo.XXXXXX)
+daemon='' host='' hostin=''
+
+cleanup() {
+	status=$?
+	trap - EXIT INT TERM
+	if [ -n "$daemon" ] && kill -0 "$daemon" 2>/dev/null; then
+		"$root/bin/exocomp" drain >/dev/null 2>&1 || true
+		kill "$daemon" 2>/dev/null || true
+		wait "$daemon" 2>/dev/null || true
+	fi
+	if [ -n "$host" ]; then
+		[ -z "$hostin" ] || exec {hostin}>&-
+		wait "$host" 2>/dev/null || true
+	fi
+	if [ "$status" -ne 0 ] && [ -f "$dir/daemon.log" ]; then
+		echo "the demo failed; the daemon's last lines:" >&2
+		tail -n 20 "$dir/daemon.log" >&2
+	fi
+	rm -rf "$dir"
+	exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+run() {
+	printf '$ exocomp %s\n' "$*"
+	"$root/bin/exocomp" "$@"
+}
+
+# wait_for FILE TEXT PID: until a process has written TEXT to FILE.
+wait_for() {
+	for _ in $(seq 600); do
+		if grep -q -- "$2" "$1" 2>/dev/null; then return 0; fi
+		kill -0 "$3" 2>/dev/null || { cat "$1" >&2; return 1; }
+		sleep 0.05
+	done
+	echo "timed out waiting for $2" >&2
+	return 1
+}
+
+[ "$(id -u)" -eq 0 ] || { echo "make demo makes a network namespace: run it as root" >&2; exit 1; }
+
+say "a throwaway host whose sshd comes up late"
+(cd "$root" && go build -o "$dir/nethost" ./test/nethost/cmd/nethost)
+mkfifo "$dir/hold"
+"$dir/nethost" run --name web1 --late 6s <"$dir/hold" >"$dir/host.json" 2>"$dir/host.log" &
+host=$!
+exec {hostin}>"$dir/hold"
+wait_for "$dir/host.json" '}' "$host"
+field() { sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$dir/host.json"; }
+echo "web1 is at $(field address); its sshd starts in 6 seconds"
+
+say "a daemon in a scratch directory"
+cat >"$dir/exocomp.hcl" <<HCL
+data_dir    = "$dir/data"
+runtime_dir = "$dir/run"
+HCL
+"$root/bin/exocomp" serve --allow-root --config "$dir/exocomp.hcl" >"$dir/daemon.log" 2>&1 {hostin}>&- &
+daemon=$!
+export EXOCOMP_SOCKET=$dir/run/exocomp.sock
+wait_for "$dir/daemon.log" 'daemon is ready' "$daemon"
+tail -n 1 "$dir/daemon.log"
+
+say "an OpenTofu configuration and a playbook"
+mkdir "$dir/infra" "$dir/play"
+cat >"$dir/infra/main.tf" <<HCL
+resource "terraform_data" "web1" {
+  input = "$(field address)"
+}
+
+output "hosts" {
+  value = {
+    web1 = {
+      ansible_host               = terraform_data.web1.output
+      ansible_user               = "root"
+      ansible_python_interpreter = "/usr/bin/python3"
+    }
+  }
+}
+HCL
+cat >"$dir/play/site.yml" <<'YAML'
+- name: Configure the web hosts
+  hosts: tf:edge
+  tasks:
+    - name: Greet
+      ansible.builtin.copy:
+        content: "converged by exocomp as {{ ansible_user }}\n"
+        dest: /etc/motd
+        mode: "0644"
+YAML
+cat "$dir/infra/main.tf" "$dir/play/site.yml"
+
+say "the chain: apply, wait for SSH, pin and onboard, play"
+run workspace add edge "$dir/infra"
+run provision run edge "$dir/play/site.yml" --ssh-identity "$(field key)" --ssh-wait 1m --wait
+
+say "the ledger's view"
+run provision status edge
+run inventory show tf:edge
+
+say "the pinned host key, and what the host itself says"
+run host known-hosts
+echo "the host's own key: $(field fingerprint)"
+
+say "what the play changed on the host: /etc/motd, as the automation user sees it"
+run jobs list
+run events --workspace edge | tail -n 8
+
+say "a second run changes nothing"
+run provision run edge "$dir/play/site.yml" --ssh-identity "$(field key)" --wait
+
+say "done; everything is removed again"
