@@ -10,6 +10,7 @@ const (
 	EventDaemonStarted      EventKind = "daemon.started"
 	EventDaemonStopped      EventKind = "daemon.stopped"
 	EventWorkspaceAdded     EventKind = "workspace.added"
+	EventWorkspaceChanged   EventKind = "workspace.changed"
 	EventWorkspaceRemoved   EventKind = "workspace.removed"
 	EventRunSubmitted       EventKind = "run.submitted"
 	EventRunResumed         EventKind = "run.resumed"

@@ -92,6 +92,7 @@ type Turn struct {
 
 // NewJob asks for a standalone job.
 type NewJob struct {
+	Key       string // idempotency key, as of a [NewRun]
 	Kind      JobKind
 	Workspace string
 	Spec      JobSpec

@@ -52,17 +52,45 @@ func (j jobRow) applies() bool {
 		j.Kind == orchestrator.JobWorkspaceApply && !j.Spec.RefreshOnly
 }
 
-// SubmitJob queues a standalone job for its workspace.
+// SubmitJob queues a standalone job for its workspace. The same key with the
+// same content is answered with the job that it made before, and with other
+// content is a [orchestrator.CodeConflict].
 func (l *Ledger) SubmitJob(ctx context.Context, n orchestrator.NewJob) (orchestrator.Job, error) {
 	if n.Kind == orchestrator.JobStep || !slices.Contains(orchestrator.JobKinds, n.Kind) {
 		return orchestrator.Job{}, orchestrator.Errorf(orchestrator.CodeInvalid, "there is no standalone job kind %q", n.Kind)
 	}
 	var j jobRow
 	err := l.write(ctx, "submit job", func(t *tx) (err error) {
+		replayed := false
+		if j, replayed, err = t.replayJob(ctx, n); err != nil || replayed {
+			return err
+		}
 		j, err = t.submitJob(ctx, n, orchestrator.Job{})
 		return err
 	})
 	return j.public(), err
+}
+
+// replayJob looks for the job that n's key made before.
+func (t *tx) replayJob(ctx context.Context, n orchestrator.NewJob) (j jobRow, replayed bool, err error) {
+	if n.Key == "" {
+		return j, false, nil
+	}
+	id, found, err := one(ctx, t, scanText[orchestrator.JobID], `SELECT id FROM job WHERE key = ?`, n.Key)
+	if err != nil || !found {
+		return j, false, err
+	}
+	if j, err = jobByID(ctx, t, id); err != nil {
+		return j, false, err
+	}
+	same, err := sameSpec(j.Spec, n.Spec)
+	if err != nil {
+		return j, false, err
+	}
+	if !same || j.Kind != n.Kind || j.Workspace != n.Workspace {
+		return j, false, keyUsed(n.Key, "job "+string(id))
+	}
+	return j, true, nil
 }
 
 // RedriveJob runs an interrupted standalone job again, as a new job that
@@ -121,7 +149,7 @@ func (t *tx) submitJob(ctx context.Context, n orchestrator.NewJob, old orchestra
 	if j.turn, err = t.openTurn(ctx, w.Name, "", j.ID); err != nil {
 		return j, err
 	}
-	if err := t.insertJob(ctx, j); err != nil {
+	if err := t.insertJob(ctx, j, n.Key); err != nil {
 		return j, err
 	}
 	text := fmt.Sprintf("%s queued by %s", j.Kind, who(n.By))
@@ -134,10 +162,11 @@ func (t *tx) submitJob(ctx context.Context, n orchestrator.NewJob, old orchestra
 }
 
 // insertJob stores a queued job and links it with the one that it runs again.
-func (t *tx) insertJob(ctx context.Context, j jobRow) error {
+func (t *tx) insertJob(ctx context.Context, j jobRow, key string) error {
 	err := t.exec(ctx, `
 		INSERT INTO job (
 			id,
+			key,
 			kind,
 			state,
 			workspace,
@@ -152,8 +181,8 @@ func (t *tx) insertJob(ctx context.Context, j jobRow) error {
 			redrives,
 			submitted_by,
 			created_at
-		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, ?, ?, ?)`,
-		j.ID, j.Kind, j.State, j.Workspace, j.turn, null(j.Run), zeroNull(j.Step), document{j.Spec},
+		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, ?, ?, ?)`,
+		j.ID, null(key), j.Kind, j.State, j.Workspace, j.turn, null(j.Run), zeroNull(j.Step), document{j.Spec},
 		j.Attempt.Number, null(j.Redrives), document{j.SubmittedBy}, nanos(j.CreatedAt))
 	if err != nil || j.Redrives == "" {
 		return err

@@ -47,6 +47,17 @@ func (l *Ledger) RunningJobs(ctx context.Context) ([]orchestrator.Job, error) {
 	return out, err
 }
 
+// CountJobs returns how many jobs run and how many are queued.
+func (l *Ledger) CountJobs(ctx context.Context) (running, queued int, err error) {
+	err = l.read(ctx, "count jobs", func(q querier) error {
+		return q.QueryRowContext(ctx, `
+			SELECT
+				(SELECT count(*) FROM job WHERE state = 'running'),
+				(SELECT count(*) FROM job WHERE state = 'queued')`).Scan(&running, &queued)
+	})
+	return running, queued, err
+}
+
 func (l *Ledger) jobs(ctx context.Context, clauses string, args ...any) (rows []jobRow, err error) {
 	err = l.read(ctx, "read jobs", func(q querier) (err error) {
 		rows, err = collect(ctx, q, scanJob, jobSelect+clauses, args...)

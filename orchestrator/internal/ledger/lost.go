@@ -33,6 +33,13 @@ func (l *Ledger) AcceptLost(ctx context.Context, workspace string, by orchestrat
 	return accepted, err
 }
 
+// FoundLost drops the suspicion from addresses that are in the state by now.
+func (l *Ledger) FoundLost(ctx context.Context, workspace string, addresses []string) error {
+	return l.write(ctx, "drop suspicion", func(t *tx) error {
+		return t.findLost(ctx, orchestrator.Event{Workspace: workspace}, addresses)
+	})
+}
+
 // suspectLost records creates that the state may lack. A known one keeps the
 // time of its first suspicion.
 func (t *tx) suspectLost(ctx context.Context, j jobRow, lost []orchestrator.LostCreate) error {
@@ -62,16 +69,17 @@ func (t *tx) suspectLost(ctx context.Context, j jobRow, lost []orchestrator.Lost
 }
 
 // findLost drops the suspicion from addresses that are in the state.
-func (t *tx) findLost(ctx context.Context, j jobRow, addresses []string) error {
+func (t *tx) findLost(ctx context.Context, about orchestrator.Event, addresses []string) error {
 	for _, a := range addresses {
-		n, err := t.affect(ctx, `DELETE FROM lost_create WHERE workspace = ? AND address = ?`, j.Workspace, a)
+		n, err := t.affect(ctx, `DELETE FROM lost_create WHERE workspace = ? AND address = ?`, about.Workspace, a)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			continue
 		}
-		if err := t.event(ctx, j.event(orchestrator.EventLostFound, a+" is not missing any more")); err != nil {
+		about.Kind, about.Message = orchestrator.EventLostFound, a+" is not missing any more"
+		if err := t.event(ctx, about); err != nil {
 			return err
 		}
 	}

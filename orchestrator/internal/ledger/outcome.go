@@ -68,7 +68,7 @@ func (t *tx) record(ctx context.Context, j jobRow, o orchestrator.Outcome) error
 	if err := t.admit(ctx, j, o.Admit); err != nil {
 		return err
 	}
-	if err := t.findLost(ctx, j, o.Found); err != nil {
+	if err := t.findLost(ctx, j.event("", ""), o.Found); err != nil {
 		return err
 	}
 	if err := t.suspectLost(ctx, j, o.Lost); err != nil {

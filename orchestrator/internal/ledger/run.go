@@ -71,13 +71,19 @@ func (t *tx) replay(ctx context.Context, n orchestrator.NewRun) (run orchestrato
 		return run, false, err
 	}
 	if !same || run.Kind != n.Kind || run.Workspace != n.Workspace {
-		return run, false, orchestrator.Errorf(orchestrator.CodeConflict, "key %q was used for run %s, which asked for something else", n.Key, id).
-			WithHint("submit with a fresh key")
+		return run, false, keyUsed(n.Key, "run "+string(id))
 	}
 	return run, false, nil
 }
 
-func sameSpec(a, b orchestrator.RunSpec) (bool, error) {
+// keyUsed refuses an idempotency key that stands for something else.
+func keyUsed(key, what string) error {
+	return orchestrator.Errorf(orchestrator.CodeConflict, "key %q was used for %s, which asked for something else", key, what).
+		WithHint("submit with a fresh key")
+}
+
+// sameSpec compares what two submits ask for.
+func sameSpec[T any](a, b T) (bool, error) {
 	x, err := json.Marshal(a)
 	if err != nil {
 		return false, err

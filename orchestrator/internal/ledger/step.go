@@ -111,7 +111,7 @@ func (t *tx) releaseStep(ctx context.Context, run *orchestrator.Run, s *orchestr
 	if trigger == orchestrator.TriggerRearm {
 		kind, j.Redrives = orchestrator.EventStepRearmed, s.Job
 	}
-	if err := t.insertJob(ctx, j); err != nil {
+	if err := t.insertJob(ctx, j, ""); err != nil {
 		return err
 	}
 	s.Job = id

@@ -7,8 +7,9 @@ import (
 	"github.com/exocomp/exocomp/orchestrator"
 )
 
-// AddWorkspace registers w. Adding the same again changes nothing; the name
-// with another content is a [orchestrator.CodeConflict].
+// AddWorkspace registers w, or changes its settings. Adding the same again
+// changes nothing; changing it while a run or job holds it is a
+// [orchestrator.CodeConflict], because that would change under them.
 func (l *Ledger) AddWorkspace(ctx context.Context, w orchestrator.Workspace, by orchestrator.Peer) (orchestrator.Workspace, error) {
 	if err := w.Validate(); err != nil {
 		return orchestrator.Workspace{}, err
@@ -19,12 +20,12 @@ func (l *Ledger) AddWorkspace(ctx context.Context, w orchestrator.Workspace, by 
 			return err
 		}
 		if found {
-			if !sameWorkspace(old, w) {
-				return orchestrator.Errorf(orchestrator.CodeConflict, "workspace %s exists with other settings", w.Name).
-					WithHint("look: exocomp workspace show %s; replace: exocomp workspace remove %s, then add it", w.Name, w.Name)
+			if sameWorkspace(old, w) {
+				w = old
+				return nil
 			}
-			w = old
-			return nil
+			w.CreatedAt, w.UpdatedAt, w.Lost = old.CreatedAt, t.now, old.Lost
+			return t.changeWorkspace(ctx, w, by)
 		}
 		w.CreatedAt, w.UpdatedAt, w.Lost = t.now, t.now, nil
 		if err := t.insertWorkspace(ctx, w); err != nil {
@@ -130,6 +131,38 @@ func (t *tx) insertWorkspace(ctx context.Context, w orchestrator.Workspace) erro
 		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		w.Name, w.Dir, w.TofuWorkspace, texts(w.VarFiles), texts(w.BackendConfig), w.CLIConfig, w.Approval,
 		nanos(w.CreatedAt), nanos(w.UpdatedAt))
+}
+
+// changeWorkspace replaces the settings of a workspace that nobody holds.
+func (t *tx) changeWorkspace(ctx context.Context, w orchestrator.Workspace, by orchestrator.Peer) error {
+	turn, held, err := holder(ctx, t, w.Name)
+	if err != nil {
+		return err
+	}
+	if held {
+		return heldBy(turn, "change its settings when that is done")
+	}
+	err = t.exec(ctx, `
+		UPDATE workspace SET
+			dir = ?,
+			tofu_workspace = ?,
+			var_files = ?,
+			backend_config = ?,
+			cli_config = ?,
+			approval = ?,
+			updated_at = ?
+		WHERE name = ?`,
+		w.Dir, w.TofuWorkspace, texts(w.VarFiles), texts(w.BackendConfig), w.CLIConfig, w.Approval,
+		nanos(w.UpdatedAt), w.Name)
+	if err != nil {
+		return err
+	}
+	return t.event(ctx, orchestrator.Event{
+		Kind:      orchestrator.EventWorkspaceChanged,
+		Workspace: w.Name,
+		Message:   "workspace settings changed: " + w.Dir,
+		By:        by,
+	})
 }
 
 func findWorkspace(ctx context.Context, q querier, name string) (orchestrator.Workspace, bool, error) {

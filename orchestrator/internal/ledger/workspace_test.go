@@ -38,12 +38,18 @@ func TestAddingAWorkspaceTwice(t *testing.T) {
 	} {
 		other := w
 		change(&other)
-		if _, err := l.AddWorkspace(t.Context(), other, tester); orchestrator.CodeOf(err) != orchestrator.CodeConflict {
-			t.Errorf("another %s: %v, want a conflict", name, err)
+		changed := must(l.AddWorkspace(t.Context(), other, tester))(t)
+		read := must(l.Workspace(t.Context(), "edge"))(t)
+		if diff := cmp.Diff(changed, read); diff != "" || sameWorkspace(read, w) || !sameWorkspace(read, other) {
+			t.Errorf("another %s: read back %+v", name, read)
 		}
+		if !read.CreatedAt.Equal(first.CreatedAt) {
+			t.Errorf("another %s: created at %v, want %v", name, read.CreatedAt, first.CreatedAt)
+		}
+		must(l.AddWorkspace(t.Context(), w, tester))(t)
 	}
-	if events := must(l.Events(t.Context(), orchestrator.EventFilter{Workspace: "edge"}))(t); len(events) != 1 {
-		t.Errorf("%d events, want 1", len(events))
+	if events := must(l.Events(t.Context(), orchestrator.EventFilter{Workspace: "edge"}))(t); len(events) != 13 {
+		t.Errorf("%d events, want 13", len(events))
 	}
 }
 

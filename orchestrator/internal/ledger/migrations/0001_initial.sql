@@ -151,6 +151,7 @@ CREATE UNIQUE INDEX turn_of_job ON turn (job_id) WHERE job_id IS NOT NULL;
 
 CREATE TABLE job (
     id               TEXT    NOT NULL PRIMARY KEY,
+    key              TEXT    UNIQUE, -- idempotency key, where the client gave one
     kind             TEXT    NOT NULL REFERENCES job_kind (name),
     state            TEXT    NOT NULL CHECK (state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled', 'interrupted')),
     workspace        TEXT    NOT NULL,
