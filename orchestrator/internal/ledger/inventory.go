@@ -10,7 +10,7 @@ import (
 // Inventory returns a workspace's standing inventory.
 func (l *Ledger) Inventory(ctx context.Context, workspace string) (inv orchestrator.Inventory, err error) {
 	err = l.read(ctx, "read inventory", func(q querier) error {
-		found := false
+		var found bool
 		inv, found, err = one(ctx, q, scanInventory, inventorySelect+` WHERE workspace = ?`, workspace)
 		if err != nil || found {
 			return err

@@ -61,7 +61,7 @@ func (l *Ledger) SubmitJob(ctx context.Context, n orchestrator.NewJob) (orchestr
 	}
 	var j jobRow
 	err := l.write(ctx, "submit job", func(t *tx) (err error) {
-		replayed := false
+		var replayed bool
 		if j, replayed, err = t.replayJob(ctx, n); err != nil || replayed {
 			return err
 		}

@@ -193,3 +193,17 @@ func TestProgressNamesTheHost(t *testing.T) {
 	}
 	wantCode(t, l.Progress(t.Context(), "job_none", "x", ""), orchestrator.CodeNotFound)
 }
+
+func TestJobSubmitsAreIdempotentByKey(t *testing.T) {
+	l := openTest(t)
+	addWorkspace(t, l, "edge")
+	n := orchestrator.NewJob{Key: "k1", Kind: orchestrator.JobWorkspaceApply, Workspace: "edge", By: tester}
+	first := must(l.SubmitJob(t.Context(), n))(t)
+	finish(t, l, claim(t, l), failure())
+	if again := must(l.SubmitJob(t.Context(), n))(t); again.ID != first.ID || again.State != orchestrator.JobFailed {
+		t.Errorf("the same key: job %s (%s), want %s", again.ID, again.State, first.ID)
+	}
+	n.Spec.RefreshOnly = true
+	_, err := l.SubmitJob(t.Context(), n)
+	wantCode(t, err, orchestrator.CodeConflict, string(first.ID))
+}
