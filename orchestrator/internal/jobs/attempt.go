@@ -115,13 +115,6 @@ func (a *Attempt) control(phase string) control {
 	return control{filepath.Join(a.ControlDir, phase)}
 }
 
-// Started reports whether Exec has begun a phase of this attempt, in this
-// daemon or an earlier one.
-func (a *Attempt) Started(phase string) bool {
-	_, err := os.Stat(a.control(phase).dir)
-	return err == nil
-}
-
 // StdoutPath returns where the raw output of a phase is, if its tool ran and
 // it was kept.
 func (a *Attempt) StdoutPath(phase string) string { return a.control(phase).stdoutPath() }

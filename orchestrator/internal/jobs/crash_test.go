@@ -117,7 +117,7 @@ func TestNothingLeftAliveIsLost(t *testing.T) {
 // exits at once.
 const saving = `n=0
 trap 'n=$((n+1)); echo term >>terms; [ $n -gt 1 ] && exit 2' TERM
-echo run >>runs
+echo run >>runs; touch ready
 while [ $n -eq 0 ] && [ ! -e go ]; do sleep 0.02; done
 i=0; while [ $i -lt 20 ]; do sleep 0.02; i=$((i+1)); done
 echo saved >>state; exit 1`
@@ -167,13 +167,12 @@ func TestGracefulToolWithoutSupervisorSavesItsState(t *testing.T) {
 // A daemon that dies at any moment around the fork must leave either a locked
 // phase or one in which nothing ran.
 func TestLockedBeforeFork(t *testing.T) {
-	kills := 50
-	if testing.Short() {
-		kills = 5
-	}
+	// Fifty kills, or as many as a slow machine does in its time.
+	const kills, enough, limit = 50, 10, 30 * time.Second
 	rng := rand.New(rand.NewPCG(1, 2))
 	stages := map[string]int{}
-	for range kills {
+	begin := time.Now()
+	for i := 0; i < kills && (i < enough || time.Since(begin) < limit); i++ {
 		w := newWorld(t)
 		w.touch(t, "go")
 		w.Phases = []phaseSpec{{Phase: "apply", Script: counted}}
@@ -182,7 +181,7 @@ func TestLockedBeforeFork(t *testing.T) {
 		for end := time.Now().Add(20 * time.Second); !exists(c.lockPath()) && time.Now().Before(end); {
 			time.Sleep(50 * time.Microsecond)
 		}
-		time.Sleep(time.Duration(rng.IntN([]int{2_000, 20_000, 200_000}[rng.IntN(3)])) * time.Microsecond)
+		time.Sleep(time.Duration(rng.IntN([]int{2_000, 50_000, 500_000}[rng.IntN(3)])) * time.Microsecond)
 		crash(t, d)
 		stages[stageOf(c)]++
 		w.startDaemon(t)

@@ -65,8 +65,8 @@ func TestExecOfAFinishedPhaseRunsNothing(t *testing.T) {
 	if want := []string{"play"}; !slices.Equal(q.phases, want) {
 		t.Errorf("intents = %q, want %q", q.phases, want)
 	}
-	if !a.Started("play") || a.Started("other") {
-		t.Error("Started does not know which phase was begun")
+	if !a.Began("play") || a.Began("other") {
+		t.Error("Began does not know which phase was begun")
 	}
 }
 
@@ -144,7 +144,7 @@ func TestNoIntentNoTool(t *testing.T) {
 	a := w.attempt(t)
 	a.cfg.Queue = &refusingQueue{}
 	_, err := a.Exec(t.Context(), w.tool(phaseSpec{Phase: "apply", Script: "echo run >>runs"}))
-	if !errors.Is(err, orchestrator.ErrConflict) || a.Started("apply") || len(w.lines(t, "runs")) > 0 {
+	if !errors.Is(err, orchestrator.ErrConflict) || a.Began("apply") || len(w.lines(t, "runs")) > 0 {
 		t.Errorf("error = %v, want a conflict and nothing begun", err)
 	}
 }
@@ -183,7 +183,7 @@ func cancelled(t *testing.T, w *world, tool Tool, cause error) (Result, time.Dur
 
 func TestCancelWaitsForAGracefulTool(t *testing.T) {
 	w := newWorld(t)
-	tool := w.tool(phaseSpec{Phase: "apply", Script: "touch ready\n" + saving, Graceful: true})
+	tool := w.tool(phaseSpec{Phase: "apply", Script: saving, Graceful: true})
 	tool.Grace = time.Millisecond // does not concern it
 	r, _ := cancelled(t, w, tool, ErrCancelled)
 	if r.ExitCode != 1 || r.Signal != "" {

@@ -166,12 +166,12 @@ func (w *world) log(t *testing.T) string {
 // eventually polls: what it waits for happens in other processes.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	t.Fatalf("%s: not within 20s", what)
+	t.Fatalf("%s: not within a minute", what)
 }
 
 func exists(path string) bool {
