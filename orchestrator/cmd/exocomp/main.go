@@ -9,7 +9,6 @@ import (
 
 	"github.com/exocomp/exocomp/orchestrator/internal/cli"
 	"github.com/exocomp/exocomp/orchestrator/internal/jobs"
-	"github.com/exocomp/exocomp/orchestrator/internal/sandbox"
 	"golang.org/x/term"
 )
 
@@ -17,14 +16,8 @@ import (
 var version = "dev"
 
 func main() {
-	// The two entries that the daemon re-executes itself for.
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case jobs.SuperviseCommand:
-			os.Exit(jobs.SuperviseMain())
-		case sandbox.ShimCommand:
-			os.Exit(sandbox.ExecMain())
-		}
+	if code, ok := jobs.Entry(os.Args); ok {
+		os.Exit(code)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := cli.Run(ctx, os.Args[1:], cli.Stdio{

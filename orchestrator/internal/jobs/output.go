@@ -75,7 +75,12 @@ func (o *output) copy(r *os.File) {
 	valid := transform.NewWriter(buffered, unicode.UTF8.NewDecoder())
 	_, _ = fmt.Fprintf(buffered, "== %s ==\n", o.sup.spec.Phase)
 	_ = buffered.Flush()
-	redacted := secrets.NewRedactor(o.sup.secrets()).Writer(valid)
+	said := &messageWriter{w: valid}
+	var out io.Writer = valid
+	if o.sup.spec.Messages {
+		out = said
+	}
+	redacted := secrets.NewRedactor(o.sup.secrets()).Writer(out)
 
 	w := watch(o.sup.c.dir)
 	defer w.close()
@@ -109,6 +114,7 @@ func (o *output) copy(r *os.File) {
 		}
 	}
 	_ = redacted.Close()
+	_ = said.Close()
 	_ = valid.Close()
 	if last != '\n' {
 		_ = buffered.WriteByte('\n')

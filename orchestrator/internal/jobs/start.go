@@ -53,7 +53,8 @@ type spec struct {
 	Secrets, AgentKeys   []string
 	Graceful             bool
 	Grace                time.Duration
-	KeepStdout, Events   bool
+	KeepStdout, Messages bool
+	Events               bool
 	Sandbox              sandbox.Policy
 	BootIDFile           string
 	Cgroup               bool
@@ -66,7 +67,7 @@ func (a *Attempt) spec(t Tool, c control) spec {
 		Dir:   c.dir, LogDir: a.ControlDir, WorkDir: a.WorkDir,
 		Argv: t.Argv, Env: t.Env, ToolDir: t.Dir,
 		Secrets: reveal(t.Secrets), AgentKeys: reveal(t.AgentKeys),
-		Graceful: t.Graceful, Grace: t.Grace, KeepStdout: t.KeepStdout, Events: t.Events,
+		Graceful: t.Graceful, Grace: t.Grace, KeepStdout: t.KeepStdout, Messages: t.Messages, Events: t.Events,
 		Sandbox: t.Sandbox, BootIDFile: a.cfg.BootIDFile, Cgroup: !a.cfg.noCgroups,
 	}
 	if s.Grace == 0 {

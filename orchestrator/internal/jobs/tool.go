@@ -42,6 +42,7 @@ type Tool struct {
 	Grace time.Duration
 
 	KeepStdout bool // keep the raw output behind the phase's end: it is a journal
+	Messages   bool // the output is JSON lines as of tofu -json: the log gets what they say
 	Events     bool // give it a descriptor for events, see [EventsEnv]
 	Sandbox    sandbox.Policy
 

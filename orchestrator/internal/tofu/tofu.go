@@ -76,9 +76,9 @@ type Command struct {
 	Dir  string
 }
 
-// Init returns `tofu init`.
+// Init returns `tofu init`; it streams its journal.
 func (m Module) Init() Command {
-	args := []string{"init", "-input=false", "-no-color"}
+	args := []string{"init", "-input=false", "-json"}
 	for _, b := range m.Workspace.BackendConfig {
 		args = append(args, "-backend-config="+b)
 	}
@@ -156,11 +156,14 @@ func CheckDir(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return orchestrator.Errorf(orchestrator.CodeInvalid, "no such directory on the daemon's host: %s", dir)
+		return orchestrator.Errorf(orchestrator.CodeInvalid, "no such directory on the daemon's host: %s", dir).
+			WithHint("give the directory of an OpenTofu root module")
 	case err != nil:
-		return orchestrator.Errorf(orchestrator.CodeInvalid, "the daemon cannot read %s: %w", dir, err)
+		return orchestrator.Errorf(orchestrator.CodeInvalid, "the daemon cannot read %s: %w", dir, err).
+			WithHint("give the daemon's user (uid %d) read access", os.Getuid())
 	case !info.IsDir():
-		return orchestrator.Errorf(orchestrator.CodeInvalid, "%s is not a directory", dir)
+		return orchestrator.Errorf(orchestrator.CodeInvalid, "%s is not a directory", dir).
+			WithHint("give the directory of an OpenTofu root module")
 	}
 	files, err := ConfigurationFiles(dir)
 	if err != nil {
@@ -168,11 +171,13 @@ func CheckDir(dir string) error {
 			WithHint("give the daemon's user (uid %d) read access", os.Getuid())
 	}
 	if len(files) == 0 {
-		return orchestrator.Errorf(orchestrator.CodeInvalid, "%s holds no OpenTofu configuration (*.tf, *.tofu)", dir)
+		return orchestrator.Errorf(orchestrator.CodeInvalid, "%s holds no OpenTofu configuration (*.tf, *.tofu)", dir).
+			WithHint("give the directory of an OpenTofu root module")
 	}
 	for _, f := range files {
 		if err := readable(f); err != nil {
-			return orchestrator.Errorf(orchestrator.CodeInvalid, "the daemon cannot read %s: %w", f, err)
+			return orchestrator.Errorf(orchestrator.CodeInvalid, "the daemon cannot read %s: %w", f, err).
+				WithHint("give the daemon's user (uid %d) read access", os.Getuid())
 		}
 	}
 	probe, err := os.CreateTemp(dir, ".exocomp-probe-*")
@@ -187,7 +192,8 @@ func CheckDir(dir string) error {
 // CheckFile reports whether this process can read the file that flag names.
 func CheckFile(flag, path string) error {
 	if err := readable(path); err != nil {
-		return orchestrator.Errorf(orchestrator.CodeInvalid, "%s: the daemon cannot read %s: %w", flag, path, err)
+		return orchestrator.Errorf(orchestrator.CodeInvalid, "%s: the daemon cannot read %s: %w", flag, path, err).
+			WithHint("give the path of a file on the daemon's host that its user (uid %d) can read", os.Getuid())
 	}
 	return nil
 }

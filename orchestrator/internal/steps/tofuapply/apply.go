@@ -18,95 +18,118 @@ import (
 // apply goes from the suspicion check to the end of `tofu apply`.
 func (a *attempt) apply(ctx context.Context) (orchestrator.Outcome, error) {
 	var out orchestrator.Outcome
-	plan, planned, err := a.recordedPlan()
-	if err != nil {
-		return orchestrator.Fail(err, nil), nil
+	plan, recorded, err := a.recordedPlan()
+	if err == nil && !recorded {
+		plan, err = a.decide(ctx, &out)
 	}
-	if !planned {
-		found, failure := a.clearSuspicion(ctx)
-		if failure != nil {
-			return orchestrator.Outcome{Failure: failure}, nil
-		}
-		out.Found = found
-		var err error
-		var failed *orchestrator.Failure
-		plan, failed, err = a.plan(ctx)
-		if err != nil {
-			return out, err
-		}
-		out.Report = &orchestrator.Report{Changes: plan.Changes}
-		if failed == nil {
-			failed = a.gate(plan)
-		}
-		if failed != nil {
-			out.Failure = failed
-			return out, nil
-		}
-		if err := a.recordPlan(plan); err != nil {
-			return orchestrator.Fail(err, out.Report), nil
-		}
+	if err != nil {
+		return a.stopped(ctx, err, out)
 	}
 	out.Report = &orchestrator.Report{Changes: plan.Changes, Summary: summary(plan)}
 	if plan.Empty() {
 		return out, nil
 	}
+	if _, err := os.Stat(a.planFile()); err != nil && !a.Began(phaseApply) {
+		return out, jobs.ErrLost // a reboot took the saved plan before it was applied
+	}
+	return a.execute(ctx, plan, out)
+}
+
+// decide makes a plan that may be applied and notes durably what it will do.
+func (a *attempt) decide(ctx context.Context, out *orchestrator.Outcome) (tofu.Plan, error) {
+	found, err := a.clearSuspicion(ctx)
+	if err != nil {
+		return tofu.Plan{}, err
+	}
+	out.Found = found
+	plan, err := a.plan(ctx)
+	if err != nil {
+		return plan, err
+	}
+	out.Report = &orchestrator.Report{Changes: plan.Changes}
+	if err := a.gate(plan); err != nil {
+		return plan, err
+	}
+	return plan, a.recordPlan(plan)
+}
+
+// execute applies exactly the saved plan. However it ended, what it started to
+// create is compared with the state: only a clean end is believed unseen.
+func (a *attempt) execute(ctx context.Context, plan tofu.Plan, out orchestrator.Outcome) (orchestrator.Outcome, error) {
 	res, err := a.exec(ctx, phaseApply, a.module.Apply(a.planFile()))
 	var cut *jobs.LostError
 	switch {
 	case errors.As(err, &cut):
-		lost, failure := a.missing(ctx, plan, cut.StdoutPath, cut.SameBoot)
-		if failure == nil && len(lost) == 0 {
+		if out.Lost = a.missing(ctx, plan, cut.StdoutPath, cut.SameBoot); len(out.Lost) == 0 {
 			return out, err // nothing is missing: a new attempt plans again
 		}
-		out.Failure, out.Lost = failure, lost
-		return out, nil
 	case err != nil:
 		return out, err
+	default:
+		if out.Failure = a.ended(res, "tofu apply"); out.Failure == nil {
+			return out, nil
+		}
+		out.Lost = a.missing(ctx, plan, res.StdoutPath, true)
 	}
-	out.Failure = ended(res, "tofu apply")
-	if out.Failure == nil {
-		return out, nil
-	}
-	lost, failure := a.missing(ctx, plan, res.StdoutPath, true)
-	if len(lost) > 0 {
-		out.Failure, out.Lost = failure, lost
+	if len(out.Lost) > 0 {
+		failure := a.lostFailure(out.Lost)
+		if out.Failure != nil && out.Failure.Code == orchestrator.CodeCancelled {
+			failure.Code = out.Failure.Code // what a person's force left behind
+		}
+		out.Failure = failure
 	}
 	return out, nil
 }
 
+// stopped tells an error of this step's own work from the end of its context:
+// the pool knows what a cancellation or a shutdown means.
+func (a *attempt) stopped(ctx context.Context, err error, out orchestrator.Outcome) (orchestrator.Outcome, error) {
+	var phase *phaseError
+	switch {
+	case errors.As(err, &phase):
+		return out, phase.err
+	case context.Cause(ctx) != nil:
+		return out, context.Cause(ctx)
+	}
+	out.Failure = orchestrator.FailureOf(err)
+	return out, nil
+}
+
+// phaseError carries an error of [jobs.Attempt.Exec], which the handler returns
+// as it is.
+type phaseError struct{ err error }
+
+func (e *phaseError) Error() string { return e.err.Error() }
+
 // plan makes the saved plan and reads it.
-func (a *attempt) plan(ctx context.Context) (tofu.Plan, *orchestrator.Failure, error) {
+func (a *attempt) plan(ctx context.Context) (tofu.Plan, error) {
 	if !a.Began(phasePlan) {
-		if f, err := a.initWhenNeeded(ctx); f != nil || err != nil {
-			return tofu.Plan{}, f, err
+		if err := a.initWhenNeeded(ctx); err != nil {
+			return tofu.Plan{}, err
 		}
 	}
 	res, err := a.exec(ctx, phasePlan, a.module.Plan(a.planFile()))
 	if err != nil {
-		return tofu.Plan{}, nil, err
+		return tofu.Plan{}, &phaseError{err}
 	}
 	if res.ExitCode != 0 && !res.Cancelled {
 		if j, err := journal(res.StdoutPath); err == nil && j.NeedsInit() {
-			if f, err := a.init(ctx); f != nil || err != nil {
-				return tofu.Plan{}, f, err
+			if err := a.init(ctx); err != nil {
+				return tofu.Plan{}, err
 			}
 			if res, err = a.exec(ctx, phaseReplan, a.module.Plan(a.planFile())); err != nil {
-				return tofu.Plan{}, nil, err
+				return tofu.Plan{}, &phaseError{err}
 			}
 		}
 	}
-	if f := a.explain(ended(res, "tofu plan")); f != nil {
-		return tofu.Plan{}, f, nil
+	if f := a.ended(res, "tofu plan"); f != nil {
+		return tofu.Plan{}, f.Err()
 	}
-	plan, err := a.module.ShowPlan(ctx, a.planFile())
-	if err != nil {
-		return tofu.Plan{}, orchestrator.FailureOf(err), nil
-	}
-	return plan, nil, nil
+	return a.module.ShowPlan(ctx, a.planFile())
 }
 
 // gate refuses what a person would have to approve.
-func (a *attempt) gate(plan tofu.Plan) *orchestrator.Failure {
+func (a *attempt) gate(plan tofu.Plan) error {
 	var park []orchestrator.Change
 	switch a.module.Workspace.Approval {
 	case orchestrator.ApprovalNever:
@@ -122,7 +145,7 @@ func (a *attempt) gate(plan tofu.Plan) *orchestrator.Failure {
 	for _, c := range park {
 		names = append(names, c.Action+" "+c.Address)
 	}
-	return &orchestrator.Failure{
+	return &orchestrator.Error{
 		Code: orchestrator.CodeRefused,
 		Message: fmt.Sprintf("the plan needs a person's approval (policy %s) and approvals are not available yet: %s",
 			a.module.Workspace.Approval, strings.Join(names, ", ")),
@@ -131,24 +154,17 @@ func (a *attempt) gate(plan tofu.Plan) *orchestrator.Failure {
 	}
 }
 
-// explain adds the next step to a plan or apply that failed for a reason with a
-// known remedy.
-func (a *attempt) explain(f *orchestrator.Failure) *orchestrator.Failure {
-	if f == nil || f.Hint != "" {
-		return f
-	}
-	f.Hint = "exocomp jobs logs " + string(a.Job.ID)
-	return f
-}
-
-// ended returns nil for a tool that did its work, and otherwise why not.
-func ended(res jobs.Result, what string) *orchestrator.Failure {
-	if res.ExitCode == 0 && res.Signal == "" {
+// ended returns nil for a tool that did its work, and otherwise why not and
+// what to do about it.
+func (a *attempt) ended(res jobs.Result, what string) *orchestrator.Failure {
+	if res.Succeeded() {
 		return nil
 	}
 	f := &orchestrator.Failure{Code: orchestrator.CodeFailed}
 	j, err := journal(res.StdoutPath)
-	switch said := j.Err(); {
+	said := j.Err()
+	lock, locked := j.Lock()
+	switch {
 	case res.Cancelled:
 		f.Code = orchestrator.CodeCancelled
 		f.Message = what + " was cancelled; it ended in order and saved its state"
@@ -157,8 +173,14 @@ func ended(res jobs.Result, what string) *orchestrator.Failure {
 		}
 	case res.Signal != "":
 		f.Message = fmt.Sprintf("%s was killed (%s)", what, res.Signal)
+	case locked:
+		f.Message = fmt.Sprintf("%s: the state is locked by %s, lock id %s", what, lock.Who, lock.ID)
+		f.Hint = fmt.Sprintf("wait for it; if nobody holds it any more: exocomp workspace unlock %s %s", a.Job.Workspace, lock.ID)
 	case err == nil && said != "":
 		f.Message = fmt.Sprintf("%s: %s", what, said)
+		if j.Stale() {
+			f.Hint = "the state moved between plan and apply, somebody else applies this workspace; resume to plan again"
+		}
 	default:
 		f.Message = fmt.Sprintf("%s ended with exit code %d", what, res.ExitCode)
 	}

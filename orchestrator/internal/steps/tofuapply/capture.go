@@ -14,14 +14,16 @@ import (
 
 // capture reads the outputs and derives the standing inventory from them. It
 // changes nothing outside the outcome, so recovery simply repeats it.
-func (a *attempt) capture(ctx context.Context, out orchestrator.Outcome) orchestrator.Outcome {
-	if err := a.captureInto(ctx, &out); err != nil {
-		out.Failure = orchestrator.FailureOf(err)
-		if out.Failure.Hint == "" {
-			out.Failure.Hint = "correct the outputs, then resume: what was applied stays applied"
-		}
+func (a *attempt) capture(ctx context.Context, out orchestrator.Outcome) (orchestrator.Outcome, error) {
+	err := a.captureInto(ctx, &out)
+	if err == nil {
+		return out, nil
 	}
-	return out
+	out, err = a.stopped(ctx, err, out)
+	if err == nil && out.Failure.Hint == "" {
+		out.Failure.Hint = "correct the outputs, then resume: what was applied stays applied"
+	}
+	return out, err
 }
 
 func (a *attempt) captureInto(ctx context.Context, out *orchestrator.Outcome) error {

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"sort"
 
-	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 	"github.com/exocomp/exocomp/orchestrator/internal/tofu"
 )
@@ -20,24 +19,24 @@ import (
 // initWhenNeeded runs `tofu init` unless the mark of the last one says that the
 // module, its lock file, its backend and tofu itself are unchanged. A mark that
 // says too little costs a failed plan, after which init runs all the same.
-func (a *attempt) initWhenNeeded(ctx context.Context) (*orchestrator.Failure, error) {
+func (a *attempt) initWhenNeeded(ctx context.Context) error {
 	mark, err := a.initMark()
 	if err != nil {
-		return orchestrator.FailureOf(err), nil
+		return err
 	}
 	if last, err := os.ReadFile(a.initMarkFile()); err == nil && string(last) == mark {
-		return nil, nil
+		return nil
 	}
 	return a.init(ctx)
 }
 
-func (a *attempt) init(ctx context.Context) (*orchestrator.Failure, error) {
+func (a *attempt) init(ctx context.Context) error {
 	res, err := a.exec(ctx, phaseInit, a.module.Init())
 	if err != nil {
-		return nil, err
+		return &phaseError{err}
 	}
-	if f := ended(res, "tofu init"); f != nil {
-		return f, nil
+	if f := a.ended(res, "tofu init"); f != nil {
+		return f.Err()
 	}
 	if err := a.module.EnsureState(ctx); err != nil {
 		a.Logf("the workspace has no state yet and an empty one could not be written: %v", err)
@@ -45,15 +44,12 @@ func (a *attempt) init(ctx context.Context) (*orchestrator.Failure, error) {
 	// computed anew: init itself writes the lock file
 	mark, err := a.initMark()
 	if err != nil {
-		return orchestrator.FailureOf(err), nil
+		return err
 	}
 	if err := durable.Mkdir(a.InitDir); err != nil {
-		return orchestrator.FailureOf(err), nil
+		return err
 	}
-	if err := durable.WriteFile(a.initMarkFile(), []byte(mark), durable.PrivateFile); err != nil {
-		return orchestrator.FailureOf(err), nil
-	}
-	return nil, nil
+	return durable.WriteFile(a.initMarkFile(), []byte(mark), durable.PrivateFile)
 }
 
 func (a *attempt) initMarkFile() string { return filepath.Join(a.InitDir, a.Job.Workspace) }

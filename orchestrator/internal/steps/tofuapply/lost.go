@@ -2,8 +2,9 @@ package tofuapply
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -11,40 +12,45 @@ import (
 	"github.com/exocomp/exocomp/orchestrator/internal/tofu"
 )
 
-// missing compares what an ended apply started with what the state holds. It
-// returns the creates that the state lacks together with the failure that names
-// them. Where the state cannot be read, every create that may have happened
-// counts as missing: the person who repairs the backend decides.
-func (a *attempt) missing(ctx context.Context, plan tofu.Plan, journalPath string, sameBoot bool) ([]orchestrator.LostCreate, *orchestrator.Failure) {
+// stateLimit bounds the reading of a state after an apply that went wrong, also
+// where the job was cancelled: what is missing must be known all the same.
+const stateLimit = 2 * time.Minute
+
+// missing compares what an ended apply started with what the state holds, and
+// returns the creates that the state lacks. Where the state cannot be read,
+// every create that may have happened counts as missing: the person who repairs
+// the backend decides.
+func (a *attempt) missing(ctx context.Context, plan tofu.Plan, journalPath string, sameBoot bool) []orchestrator.LostCreate {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateLimit)
+	defer cancel()
 	j, err := journal(journalPath)
-	if err != nil && !os.IsNotExist(err) {
-		sameBoot = false // an unreadable journal proves nothing
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		a.Logf("the journal of the apply cannot be read and proves nothing: %v", err)
+		sameBoot = false
 	}
 	state, err := a.module.State(ctx)
-	unreadable := ""
 	if err != nil {
-		unreadable = fmt.Sprintf(" (the state could not be read: %v)", err)
+		a.Logf("the state cannot be read, everything that may have been created counts as missing: %v", err)
 	}
-	gone := tofu.Compare(plan.Creates, j, sameBoot, state)
-	if len(gone) == 0 {
-		return nil, nil
-	}
-	lost := make([]orchestrator.LostCreate, 0, len(gone))
-	for _, g := range gone {
+	var lost []orchestrator.LostCreate
+	for _, g := range tofu.Compare(plan.Creates, j, sameBoot, state) {
 		lost = append(lost, orchestrator.LostCreate{Address: g.Address, ID: g.ID, Job: a.Job.ID, Since: time.Now()})
 	}
-	return lost, &orchestrator.Failure{
-		Code: orchestrator.CodeFailed,
-		Message: "tofu apply was cut short and the state lacks what it may have created" +
-			unreadable + ": " + addresses(lost),
-		Hint: a.lostHint(lost),
+	return lost
+}
+
+func (a *attempt) lostFailure(lost []orchestrator.LostCreate) *orchestrator.Failure {
+	return &orchestrator.Failure{
+		Code:    orchestrator.CodeFailed,
+		Message: "tofu apply was cut short and the state lacks what it may have created: " + addresses(lost),
+		Hint:    a.lostHint(lost),
 	}
 }
 
 // clearSuspicion looks whether the addresses that an earlier apply may have
 // lost are in the state by now, and returns those that are. While any other
 // stands the apply is refused, unless a person accepts the loss.
-func (a *attempt) clearSuspicion(ctx context.Context) ([]string, *orchestrator.Failure) {
+func (a *attempt) clearSuspicion(ctx context.Context) ([]string, error) {
 	suspects := a.module.Workspace.Lost
 	if len(suspects) == 0 {
 		return nil, nil
@@ -53,14 +59,12 @@ func (a *attempt) clearSuspicion(ctx context.Context) ([]string, *orchestrator.F
 	switch {
 	case a.acceptLost && (err != nil || len(still) > 0):
 		a.Logf("going on although these may exist without being in the state (--accept-lost): %s", addresses(still))
-		if _, err := a.Ledger.AcceptLost(ctx, a.Job.Workspace, a.Job.SubmittedBy); err != nil {
-			return nil, orchestrator.FailureOf(err)
-		}
-		return nil, nil
+		_, err := a.Ledger.AcceptLost(ctx, a.Job.Workspace, a.Job.SubmittedBy)
+		return nil, err
 	case err != nil:
-		return nil, orchestrator.FailureOf(err)
+		return nil, err
 	case len(still) > 0:
-		return nil, &orchestrator.Failure{
+		return nil, &orchestrator.Error{
 			Code:    orchestrator.CodeRefused,
 			Message: "the state may lack what an interrupted apply created: " + addresses(still),
 			Hint:    a.lostHint(still),

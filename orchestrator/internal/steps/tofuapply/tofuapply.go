@@ -63,24 +63,38 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 	if err != nil {
 		return orchestrator.Fail(err, nil), nil
 	}
-	if a.Job.Spec.RefreshOnly {
-		return at.refresh(ctx), nil
+	out, err := at.work(ctx)
+	if err == nil && !out.Succeeded() {
+		if out.Report == nil {
+			out.Report = &orchestrator.Report{}
+		}
+		out.Report.LastLines = a.LastLines(lastLines)
 	}
-	out, err := at.apply(ctx)
+	return out, err
+}
+
+// lastLines is how much of the log a failure carries.
+const lastLines = 20
+
+func (a *attempt) work(ctx context.Context) (orchestrator.Outcome, error) {
+	if a.Job.Spec.RefreshOnly {
+		return a.refresh(ctx)
+	}
+	out, err := a.apply(ctx)
 	if err != nil || !out.Succeeded() {
 		return out, err
 	}
-	return at.capture(ctx, out), nil
+	return a.capture(ctx, out)
 }
 
 // refresh reads the outputs again and applies nothing. It also notices what a
 // person has imported meanwhile.
-func (a *attempt) refresh(ctx context.Context) orchestrator.Outcome {
+func (a *attempt) refresh(ctx context.Context) (orchestrator.Outcome, error) {
 	out := orchestrator.Outcome{Report: &orchestrator.Report{Summary: "outputs read, nothing applied"}}
 	if lost := a.module.Workspace.Lost; len(lost) > 0 {
 		found, _, err := Suspects(ctx, a.module, lost)
 		if err != nil {
-			return orchestrator.Fail(err, nil)
+			return a.stopped(ctx, err, out)
 		}
 		out.Found = found
 	}
@@ -135,6 +149,7 @@ func (a *attempt) exec(ctx context.Context, phase string, c tofu.Command) (jobs.
 		Dir:        c.Dir,
 		Graceful:   true,
 		KeepStdout: true,
+		Messages:   true,
 		OnStdout: func(line []byte) {
 			if text := tofu.Progress(line); text != "" {
 				a.Doing(ctx, text)
