@@ -1,0 +1,173 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/test/nethost"
+)
+
+var failedOnboarding = []orchestrator.StepState{
+	orchestrator.StepSucceeded, orchestrator.StepSucceeded, orchestrator.StepFailed, orchestrator.StepBlocked,
+}
+
+// TestGateChangedKey: a host that answers with another key gets nothing until a
+// person has said that it is right, by --rotate or by forget.
+func TestGateChangedKey(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	web1 := s.host("web1")
+	s.start()
+	s.workspace("edge", map[string]vars{"web1": hostVars(web1)})
+	play := s.playbook("site", rawPlay("tf:edge", "echo played >>/root/played"))
+	s.converge("edge", play)
+
+	old, logins := web1.HostKeyFingerprint(nethost.ED25519), len(web1.Logins())
+	s.rotateHostKeys(web1)
+	r, run := s.provision("edge", play)
+	s.holdsRefused(r, run, web1, logins, old)
+	s.holds(strings.Contains(r.String(), "exocomp host onboard --rotate edge/web1"), "it says how to accept the new key", r)
+	s.holds(slices.ContainsFunc(s.events("--security", "--workspace", "edge"), func(e orchestrator.Event) bool {
+		return e.Kind == orchestrator.EventPinChanged && e.Host == "web1" && e.Run == run.ID
+	}), "the changed key is a security event")
+	s.holds(pinned(s.pins(), old), "the pin stays", s.pins())
+	refused := s.cli("host", "onboard", "edge/web1", "--wait", "--ssh-identity", s.lab.Key().Path)
+	s.holds(refused.code != 0 && len(web1.Logins()) == logins, "host onboard without --rotate refuses it too", refused)
+
+	s.ok("host", "onboard", "--rotate", "edge/web1", "--wait")
+	pins := s.pins()
+	s.holds(len(pins) == 1 && pins[0].Source == orchestrator.PinRotated && pinned(pins, web1.HostKeyFingerprint(nethost.ED25519)),
+		"host onboard --rotate replaces the pin", pins)
+	s.ok("provision", "resume", "edge", "--wait")
+	resumed := s.run("edge")
+	s.holds(resumed.ID == run.ID && slices.Equal(states(resumed), allSucceeded), "the same run goes on to its end after it", resumed)
+	s.holds(s.fileOn(web1, "/root/played") == "played\nplayed\n", "its play ran once", s.fileOn(web1, "/root/played"))
+
+	s.rotateHostKeys(web1)
+	s.ok("host", "forget", "edge/web1")
+	s.holds(len(s.pins()) == 0 && strings.Contains(s.ok("host", "known-hosts", "--retired").stdout, "forgotten"),
+		"host forget retires the pin", s.pins())
+	s.ok("host", "onboard", "edge/web1", "--wait")
+	pins = s.pins()
+	s.holds(len(pins) == 1 && pins[0].Source == orchestrator.PinFirstUse && pinned(pins, web1.HostKeyFingerprint(nethost.ED25519)),
+		"after it the next contact is a first use", pins)
+}
+
+// holdsRefused: step 3 failed on a changed key, naming both, and nobody has
+// logged in to the host since.
+func (s *site) holdsRefused(r result, run orchestrator.Run, h *nethost.Host, logins int, old string) {
+	s.t.Helper()
+	s.holds(r.code == 4 && slices.Equal(states(run), failedOnboarding), "a changed host key fails step 3, exit code 4", r)
+	s.holds(len(h.Logins()) == logins, "nothing was pushed: no login since the change", h.Logins())
+	f := run.Steps[2].Failure
+	s.holds(f != nil && f.Code == orchestrator.CodeRefused && strings.Contains(f.Message, old) && strings.Contains(f.Message, h.HostKeyFingerprint(nethost.ED25519)),
+		"the failure names both fingerprints", f)
+}
+
+func (s *site) rotateHostKeys(h *nethost.Host) {
+	s.t.Helper()
+	if err := h.RotateHostKeys(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func pinned(pins []orchestrator.Pin, fingerprint string) bool {
+	return slices.ContainsFunc(pins, func(p orchestrator.Pin) bool { return p.SHA256 == fingerprint })
+}
+
+// TestGateManInTheMiddle: somebody takes the host's place between its
+// onboarding and its play. He lets anybody in; nobody comes.
+func TestGateManInTheMiddle(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	web1 := s.host("web1")
+	// The play's intent is durable and nothing of it has started.
+	crash := s.start("EXOCOMP_FAULT=after-intent:ansible-play")
+	s.workspace("edge", map[string]vars{"web1": hostVars(web1)})
+	play := s.playbook("site", rawPlay("tf:edge", "echo played >>/root/played"))
+	id := string(s.submit("edge", play))
+	<-crash.exited
+	mallory, err := s.lab.MITM(t.Context(), web1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	run := s.awaitRun(id)
+	play4 := run.Steps[3]
+	s.holds(run.Steps[2].State == orchestrator.StepSucceeded && play4.State == orchestrator.StepFailed,
+		"a man in the middle at play time fails step 4", run)
+	s.holds(len(mallory.Logins()) == 0, "nobody logged in to him", mallory.Logins())
+	s.holds(play4.Failure != nil && strings.Contains(play4.Failure.Message, "web1") && strings.Contains(play4.Failure.Hint, "exocomp host onboard --rotate"),
+		"the failure names the host and says that its key is another", play4.Failure)
+	if err := mallory.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.holds(s.fileOn(web1, "/root/played") == "", "the play did not run on the host")
+	s.ok("provision", "resume", "edge", "--wait")
+	s.holds(s.fileOn(web1, "/root/played") == "played\n", "with him gone, resume plays the real host", s.fileOn(web1, "/root/played"))
+}
+
+// TestGateStatedKey: the inventory says which key the host has.
+func TestGateStatedKey(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	web1, web2 := s.host("web1"), s.host("web2")
+	s.start()
+	stated := func(key string) map[string]vars {
+		return map[string]vars{"web1": hostVars(web1, vars{"exocomp_host_key": key})}
+	}
+	s.workspace("edge", stated(web2.PublicHostKey(nethost.ED25519)))
+	play := s.playbook("site", rawPlay("tf:edge", "true"))
+	r, run := s.provision("edge", play)
+	s.holdsRefused(r, run, web1, 0, web2.HostKeyFingerprint(nethost.ED25519))
+	s.holds(len(s.pins()) == 0, "a key that contradicts exocomp_host_key is not pinned", s.pins())
+	forced := s.cli("host", "onboard", "--rotate", "edge/web1", "--wait", "--ssh-identity", s.lab.Key().Path)
+	s.holds(forced.code != 0 && len(web1.Logins()) == 0, "nor does --rotate accept it", forced)
+
+	// of the type that would not be chosen on first use
+	s.writeHosts("edge", stated(web1.PublicHostKey(nethost.ECDSA)))
+	run = s.converge("edge", play)
+	pins := s.pins()
+	s.holds(len(pins) == 1 && pins[0].Source == orchestrator.PinStated && pinned(pins, web1.HostKeyFingerprint(nethost.ECDSA)),
+		"the right stated key is pinned as stated, and plays verify it", pins, run)
+}
+
+// TestGateRebuild: a new machine at an old address, by the word of its
+// inventory; and a host that leaves.
+func TestGateRebuild(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	web1 := s.host("web1")
+	s.start()
+	hosts := func(id string) map[string]vars {
+		return map[string]vars{"here": local, "web1": hostVars(web1, vars{"exocomp_instance_id": id})}
+	}
+	s.workspace("edge", hosts("i-1"))
+	play := s.playbook("site", rawPlay("tf:edge", "true"))
+	s.converge("edge", play)
+	old, logins := web1.HostKeyFingerprint(nethost.ED25519), len(web1.Logins())
+
+	s.rotateHostKeys(web1)
+	r, run := s.provision("edge", play)
+	s.holdsRefused(r, run, web1, logins, old)
+
+	s.writeHosts("edge", hosts("i-2"))
+	s.converge("edge", play)
+	pins := s.pins()
+	s.holds(len(pins) == 1 && pinned(pins, web1.HostKeyFingerprint(nethost.ED25519)) && pins[0].InstanceID == "i-2",
+		"another exocomp_instance_id makes the new key a first use", pins)
+	s.holds(slices.ContainsFunc(s.events("--security"), func(e orchestrator.Event) bool {
+		return e.Kind == orchestrator.EventPinRetired && e.Host == "web1" && strings.Contains(e.Message, "exocomp_instance_id")
+	}), "the old pin is retired with an event that says why")
+
+	s.writeHosts("edge", map[string]vars{"here": local})
+	s.ok("workspace", "apply", "edge", "--wait")
+	s.holds(len(s.pins()) == 0 && !strings.Contains(s.ok("host", "known-hosts").stdout, web1.Addr()),
+		"a host that leaves the outputs has its pin retired", s.pins())
+	s.holds(strings.Contains(s.read(s.data()+"/artifacts/known_hosts"), web1.Addr()) == false, "and is gone from the published known_hosts")
+	s.writeHosts("edge", hosts("i-2"))
+	s.ok("workspace", "apply", "edge", "--wait")
+	s.holds(len(s.pins()) == 0, "a host that comes back is not trusted by its retired pin", s.pins())
+}
