@@ -1,0 +1,57 @@
+package rpc
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	exocompv1 "github.com/exocomp/exocomp/proto/exocomp/v1"
+)
+
+// Events reads the history, the oldest first.
+type Events interface {
+	ListEvents(ctx context.Context, filter orchestrator.EventFilter) ([]orchestrator.Event, error)
+	// WatchEvents calls send for each event after filter.After, first those
+	// that there are, then those that come, until send fails or ctx ends. It
+	// ignores filter.Limit. [Client.Watch] survives a restart.
+	WatchEvents(ctx context.Context, filter orchestrator.EventFilter, send func(orchestrator.Event) error) error
+}
+
+type eventServer struct {
+	exocompv1.UnimplementedEventServiceServer
+	svc Events
+}
+
+func (s eventServer) ListEvents(ctx context.Context, req *exocompv1.ListEventsRequest) (*exocompv1.ListEventsResponse, error) {
+	es, err := s.svc.ListEvents(ctx, eventFilterFromWire(req.GetFilter()))
+	if err != nil {
+		return nil, err
+	}
+	return &exocompv1.ListEventsResponse{Events: convert(es, eventToWire)}, nil
+}
+
+func (s eventServer) WatchEvents(req *exocompv1.WatchEventsRequest, stream grpc.ServerStreamingServer[exocompv1.WatchEventsResponse]) error {
+	return s.svc.WatchEvents(stream.Context(), eventFilterFromWire(req.GetFilter()), func(e orchestrator.Event) error {
+		return stream.Send(&exocompv1.WatchEventsResponse{Event: eventToWire(e)})
+	})
+}
+
+// ListEvents implements [Events].
+func (c *Client) ListEvents(ctx context.Context, filter orchestrator.EventFilter) ([]orchestrator.Event, error) {
+	resp, err := c.stubs.events.ListEvents(ctx, &exocompv1.ListEventsRequest{Filter: eventFilterToWire(filter)})
+	return convert(resp.GetEvents(), eventFromWire), err
+}
+
+// WatchEvents implements [Events].
+func (c *Client) WatchEvents(ctx context.Context, filter orchestrator.EventFilter, send func(orchestrator.Event) error) error {
+	return c.watchEvents(ctx, filter, func() {}, send)
+}
+
+func (c *Client) watchEvents(ctx context.Context, filter orchestrator.EventFilter, connected func(), send func(orchestrator.Event) error) error {
+	return receive(ctx, func(ctx context.Context) (grpc.ServerStreamingClient[exocompv1.WatchEventsResponse], error) {
+		return c.stubs.events.WatchEvents(ctx, &exocompv1.WatchEventsRequest{Filter: eventFilterToWire(filter)})
+	}, connected, func(m *exocompv1.WatchEventsResponse) error {
+		return send(eventFromWire(m.GetEvent()))
+	})
+}

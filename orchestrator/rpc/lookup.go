@@ -1,0 +1,110 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/exocomp/exocomp/orchestrator"
+)
+
+// Where a client looks for the daemon.
+const (
+	SocketEnv    = "EXOCOMP_SOCKET"     // the socket
+	TokenFileEnv = "EXOCOMP_TOKEN_FILE" //nolint:gosec // the name of a variable, no credential
+
+	SocketName   = "exocomp.sock" // below SocketDir
+	SocketDir    = "exocomp"      // below $XDG_RUNTIME_DIR
+	SystemSocket = "/run/exocomp/exocomp.sock"
+)
+
+const startHint = "start it: exocomp serve"
+
+// lookupSocket returns the socket to connect to and the places it looked at:
+// what is given, the environment, the user's daemon if its socket exists, the
+// system's.
+func lookupSocket(given string) (path string, looked []string) {
+	if given != "" {
+		return given, []string{given}
+	}
+	if p := os.Getenv(SocketEnv); p != "" {
+		return p, []string{p + " (" + SocketEnv + ")"}
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		p := filepath.Join(dir, SocketDir, SocketName)
+		if _, err := os.Stat(p); !errors.Is(err, fs.ErrNotExist) {
+			return p, []string{p}
+		}
+		looked = append(looked, p)
+	}
+	return SystemSocket, append(looked, SystemSocket)
+}
+
+// probe says in a sentence why nobody answers on the socket, or nil.
+func probe(ctx context.Context, path string, looked []string) error {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", path)
+	if err == nil {
+		return conn.Close()
+	}
+	unavailable := func(format string, args ...any) *orchestrator.Error {
+		return orchestrator.Errorf(orchestrator.CodeUnavailable, format, args...)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return unavailable("no daemon: there is no socket at %s", strings.Join(looked, " or ")).WithHint(startHint)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return unavailable("no daemon: nobody answers on %s", path).WithHint(startHint)
+	case errors.Is(err, fs.ErrPermission):
+		return unavailable("the daemon's socket %s may not be opened: permission denied", path).
+			WithHint("join the group of the socket, then log in anew: ls -l %s", path)
+	case errors.Is(err, syscall.EINVAL):
+		return orchestrator.Errorf(orchestrator.CodeInvalid, "%s cannot be a socket: its path is too long", path).
+			WithHint("reach it by a shorter one, a symbolic link say")
+	case ctx.Err() != nil:
+		return domainError(ctx, ctx.Err())
+	default:
+		return unavailable("the daemon's socket %s cannot be opened: %w", path, err).WithHint(startHint)
+	}
+}
+
+// lookupToken returns the token for the daemon on socket and the file that it
+// is from: what is given, the environment, the operator's beside the socket,
+// the reader's.
+func lookupToken(given, socket string) (orchestrator.Secret, string, error) {
+	if given == "" {
+		given = os.Getenv(TokenFileEnv)
+	}
+	files := []string{given}
+	if given == "" {
+		dir := filepath.Dir(socket)
+		files = []string{filepath.Join(dir, OperatorTokenFile), filepath.Join(dir, ReaderTokenFile)}
+	}
+	var why []string
+	for _, f := range files {
+		token, err := readToken(f)
+		if err == nil {
+			return token, f, nil
+		}
+		var e *orchestrator.Error
+		var pe *fs.PathError
+		switch {
+		case errors.As(err, &e):
+			return orchestrator.Secret{}, "", &orchestrator.Error{
+				Code: orchestrator.CodeUnauthenticated, Message: e.Message, Hint: e.Hint,
+			}
+		case errors.As(err, &pe):
+			why = append(why, f+": "+pe.Err.Error())
+		default:
+			why = append(why, f+": "+err.Error())
+		}
+	}
+	return orchestrator.Secret{}, "", orchestrator.Errorf(orchestrator.CodeUnauthenticated,
+		"no token for the daemon can be read (%s)", strings.Join(why, "; ")).
+		WithHint("join the group of that file, then log in anew; or name another: %s=FILE", TokenFileEnv)
+}
