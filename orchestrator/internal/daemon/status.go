@@ -16,6 +16,9 @@ func (d *Daemon) GetStatus(ctx context.Context) (rpc.Status, error) {
 		Workers: d.cfg.Workers, Tools: d.tools.report(ctx),
 	}
 	var err error
+	if st.LastEvent, err = d.ledger.LastEventID(ctx); err != nil {
+		return st, err
+	}
 	if st.Draining, err = d.ledger.Draining(ctx); err != nil {
 		return st, err
 	}

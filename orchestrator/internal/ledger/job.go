@@ -94,7 +94,7 @@ func (t *tx) replayJob(ctx context.Context, n orchestrator.NewJob) (j jobRow, re
 }
 
 // RedriveJob runs an interrupted standalone job again, as a new job that
-// refers to it. A job of another state, or one that was redriven before, is a
+// refers to it; asked again, it answers the same one. A job of another state is a
 // [orchestrator.CodeConflict].
 func (l *Ledger) RedriveJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Peer) (orchestrator.Job, error) {
 	var j jobRow
@@ -106,11 +106,11 @@ func (l *Ledger) RedriveJob(ctx context.Context, id orchestrator.JobID, by orche
 		case old.Run != "":
 			return orchestrator.Errorf(orchestrator.CodeConflict, "job %s is a step of run %s, which looks after it", id, old.Run).
 				WithHint("a failed run goes on with: exocomp provision resume %s", old.Run)
+		case old.RedrivenBy != "":
+			j, err = jobByID(ctx, t, old.RedrivenBy)
+			return err
 		case old.State != orchestrator.JobInterrupted:
 			return orchestrator.Errorf(orchestrator.CodeConflict, "job %s is %s: only an interrupted job is redriven", id, old.State)
-		case old.RedrivenBy != "":
-			return orchestrator.Errorf(orchestrator.CodeConflict, "job %s was redriven already, as %s", id, old.RedrivenBy).
-				WithHint("look at that one: exocomp jobs show %s", old.RedrivenBy)
 		}
 		n := orchestrator.NewJob{Kind: old.Kind, Workspace: old.Workspace, Spec: old.Spec, By: by}
 		j, err = t.submitJob(ctx, n, old.Job)
