@@ -150,6 +150,14 @@ func (a *Attempt) Progress(ctx context.Context, message, host string) {
 	}
 }
 
+// adopted records that the phase's tool was running when this daemon came.
+func (a *Attempt) adopted(ctx context.Context, phase string) {
+	a.slog.Info("adopted a running tool", "phase", phase)
+	if err := a.cfg.Queue.Adopted(ctx, a.Job.ID, phase); err != nil {
+		a.slog.Warn("record the adoption", "err", err)
+	}
+}
+
 // force makes every Exec, also one that is waiting for a graceful end, kill.
 func (a *Attempt) force() { a.forceOnce.Do(func() { close(a.forced) }) }
 

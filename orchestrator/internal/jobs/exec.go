@@ -76,8 +76,7 @@ func (a *Attempt) Exec(ctx context.Context, t Tool) (Result, error) {
 			}
 		case phaseLive:
 			if !started && ctx.Err() == nil {
-				a.slog.Info("adopted a running tool", "phase", t.Phase)
-				a.Progress(ctx, "adopted the running "+t.Phase, "")
+				a.adopted(ctx, t.Phase)
 			}
 		}
 		stuck, err := a.wait(ctx, c, lines, exited)

@@ -231,6 +231,7 @@ func (q *memQueue) RunningJobs(context.Context) ([]orchestrator.Job, error) { re
 func (q *memQueue) Job(context.Context, orchestrator.JobID) (orchestrator.Job, error) {
 	return orchestrator.Job{}, nil
 }
+func (q *memQueue) Adopted(context.Context, orchestrator.JobID, string) error          { return nil }
 func (q *memQueue) Progress(context.Context, orchestrator.JobID, string, string) error { return nil }
 func (q *memQueue) Changed() <-chan struct{}                                           { return nil }
 
@@ -350,6 +351,7 @@ func (q *fileQueue) Job(context.Context, orchestrator.JobID) (orchestrator.Job, 
 	return q.job(r), err
 }
 
+func (q *fileQueue) Adopted(context.Context, orchestrator.JobID, string) error          { return nil }
 func (q *fileQueue) Progress(context.Context, orchestrator.JobID, string, string) error { return nil }
 
 func (q *fileQueue) Changed() <-chan struct{} {

@@ -31,6 +31,8 @@ type Queue interface {
 	// RunningJobs returns the jobs that are marked as running.
 	RunningJobs(context.Context) ([]orchestrator.Job, error)
 	Job(context.Context, orchestrator.JobID) (orchestrator.Job, error)
+	// Adopted records that this daemon follows a tool that another one started.
+	Adopted(ctx context.Context, id orchestrator.JobID, phase string) error
 	// Progress records an event of the job; host may be empty.
 	Progress(ctx context.Context, id orchestrator.JobID, message, host string) error
 	// Changed returns a channel that is closed at the next change of any job.

@@ -127,6 +127,17 @@ func (l *Ledger) SetPhase(ctx context.Context, id orchestrator.JobID, token orch
 	})
 }
 
+// Adopted records that a daemon follows a tool that one before it started.
+func (l *Ledger) Adopted(ctx context.Context, id orchestrator.JobID, phase string) error {
+	return l.write(ctx, "record adoption", func(t *tx) error {
+		j, err := jobByID(ctx, t, id)
+		if err != nil {
+			return err
+		}
+		return t.event(ctx, j.event(orchestrator.EventJobAdopted, "adopted the running "+phase))
+	})
+}
+
 // Progress records a line of a job's progress, about one host or about none.
 func (l *Ledger) Progress(ctx context.Context, id orchestrator.JobID, message, host string) error {
 	return l.write(ctx, "record progress", func(t *tx) error {
