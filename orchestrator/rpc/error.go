@@ -110,7 +110,7 @@ func domainError(ctx context.Context, err error) error {
 		return (&orchestrator.Error{
 			Code: orchestrator.CodeUnavailable, Message: "the daemon went away during the call",
 			Err: fmt.Errorf("%w: %s", errWentAway, s.Message()),
-		}).WithHint("see whether it runs: exocomp status")
+		}).WithHint("see whether it runs: exocomp doctor")
 	case codes.Unimplemented:
 		return orchestrator.Errorf(orchestrator.CodeRefused, "the daemon does not know this call: %s", s.Message()).
 			WithHint("install the same release on both ends, then restart the daemon")

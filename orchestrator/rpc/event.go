@@ -37,9 +37,10 @@ func (s eventServer) WatchEvents(req *exocompv1.WatchEventsRequest, stream grpc.
 	})
 }
 
-// ListEvents implements [Events].
+// ListEvents implements [Events]. It outlives restarts of the daemon as
+// [Client.Watch] does, since it is how a wait begins.
 func (c *Client) ListEvents(ctx context.Context, filter orchestrator.EventFilter) ([]orchestrator.Event, error) {
-	resp, err := c.stubs.events.ListEvents(ctx, &exocompv1.ListEventsRequest{Filter: eventFilterToWire(filter)})
+	resp, err := submit(ctx, c, c.stubs.events.ListEvents, &exocompv1.ListEventsRequest{Filter: eventFilterToWire(filter)})
 	return convert(resp.GetEvents(), eventFromWire), err
 }
 

@@ -93,7 +93,7 @@ func removeStale(path string) error {
 		fallthrough
 	case errors.Is(err, syscall.EAGAIN): // its queue of connections is full
 		return orchestrator.Errorf(orchestrator.CodeConflict, "a daemon already answers on %s", path).
-			WithHint("see how it fares: exocomp status")
+			WithHint("see how it fares: exocomp doctor")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		if err := os.Remove(path); err != nil {
 			return fmt.Errorf("remove stale socket: %w", err)

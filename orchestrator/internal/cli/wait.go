@@ -98,7 +98,7 @@ func (a *app) awaitRun(ctx context.Context, cl *rpc.Client, run orchestrator.Run
 	if err != nil && !errors.Is(err, errDone) {
 		return run, waitEnded(wctx, err, "run "+string(run.ID), "exocomp provision logs -f "+string(run.ID))
 	}
-	return cl.GetRun(ctx, string(run.ID))
+	return cl.Wait(ctx, run.ID) // it is final, but the daemon may be away
 }
 
 // newestStart returns the id of the event before which nothing of the run's
@@ -152,7 +152,7 @@ func (a *app) followJob(ctx context.Context, cl *rpc.Client, job orchestrator.Jo
 		return waitEnded(wctx, err, "job "+string(job.ID), "exocomp jobs logs -f "+string(job.ID))
 	}
 	p.close()
-	final, err := cl.GetJob(ctx, job.ID)
+	final, err := cl.WaitJob(ctx, job.ID) // it is final, but the daemon may be away
 	if err != nil {
 		return err
 	}
