@@ -24,6 +24,13 @@ func (d *Daemon) GetJob(ctx context.Context, id orchestrator.JobID) (orchestrato
 
 // RedriveJob implements [rpc.Jobs].
 func (d *Daemon) RedriveJob(ctx context.Context, id orchestrator.JobID) (orchestrator.Job, error) {
+	job, err := d.ledger.Job(ctx, id)
+	if err != nil {
+		return job, err
+	}
+	if err := d.reviewLost(ctx, job.Workspace); err != nil {
+		return job, err
+	}
 	return d.ledger.RedriveJob(ctx, id, rpc.PeerFrom(ctx))
 }
 
