@@ -99,36 +99,73 @@ func TestOnboardRefusesALinkInPlaceOfTheKeys(t *testing.T) {
 	h := nethosttest.Host(t, lab, nethost.HostOptions{Name: "web1"})
 	wantOnHost(t, h, "", "sh", "-c", "useradd -m exocomp && install -d -o exocomp -m 700 /home/exocomp/.ssh && ln -s /etc/motd /home/exocomp/.ssh/authorized_keys")
 	r := b.onboard(t, map[string]*nethost.Host{"web1": h}, nil)
-	wantCode(t, r.err, orchestrator.CodeFailed, "web1", "/home/exocomp/.ssh/authorized_keys is a symbolic link")
+	wantCode(t, r.err, orchestrator.CodeFailed, `task "Refuse links in place of the user's keys" failed on web1`, "/home/exocomp/.ssh/authorized_keys is a symbolic link")
 }
 
-// Root without sudo on the machine: everything up to the package manager works,
-// even where the inventory asks for become. (No package can be had here.)
+// takeSudoAway removes the package and leaves it in an archive on the host
+// itself, for a test host reaches no other.
+const takeSudoAway = `
+mkdir -p /repo/sudo/DEBIAN
+dpkg -L sudo | grep -v '^/etc' | while read -r f; do
+	if [ -f "$f" ] || [ -L "$f" ]; then
+		mkdir -p "/repo/sudo${f%/*}"
+		cp -a "$f" "/repo/sudo$f"
+	fi
+done
+printf '%s\n' 'Package: sudo' 'Version: 99' 'Architecture: all' 'Maintainer: a <a@b>' 'Description: sudo' >/repo/sudo/DEBIAN/control
+dpkg-deb --build -Znone /repo/sudo /repo/sudo.deb
+{
+	cat /repo/sudo/DEBIAN/control
+	echo "Filename: ./sudo.deb"
+	echo "Size: $(stat -c %s /repo/sudo.deb)"
+	echo "SHA256: $(sha256sum /repo/sudo.deb | cut -d' ' -f1)"
+} >/repo/Packages
+rm -rf /etc/apt/sources.list.d/*
+echo 'deb [trusted=yes] file:/repo ./' >/etc/apt/sources.list
+SUDO_FORCE_REMOVE=yes dpkg --remove --force-all sudo
+test ! -e /usr/bin/sudo
+`
+
+// Root logs in to a machine without sudo, of which the inventory even asks to
+// become root. Ansible's apt module needs python3-apt on the machine.
 func TestOnboardInstallsSudoWhereMissing(t *testing.T) {
 	lab := nethosttest.Lab(t)
 	b := newBench(t, lab)
 	h := nethosttest.Host(t, lab, nethost.HostOptions{Name: "web1"})
-	wantOnHost(t, h, "", "rm", "/usr/bin/sudo", "/usr/sbin/visudo")
-	r := b.onboard(t, map[string]*nethost.Host{"web1": h}, map[string]map[string]any{"web1": {"ansible_become": true}})
-	wantCode(t, r.err, orchestrator.CodeFailed, `task "Install sudo" failed on web1`)
+	if _, err := h.Exec(t.Context(), "/usr/bin/python3", "-c", "import apt"); err != nil {
+		t.Fatalf("the package python3-apt is not installed on this machine: %v", err)
+	}
+	if _, err := h.Exec(t.Context(), "bash", "-ec", takeSudoAway); err != nil {
+		t.Fatal(err)
+	}
+	hosts := map[string]*nethost.Host{"web1": h}
+	if r := b.onboard(t, hosts, map[string]map[string]any{"web1": {"ansible_become": true}}); r.err != nil {
+		t.Fatal(r.err)
+	}
+	if r := b.verify(t, seeds.Verify, "exocomp", hosts); r.err != nil {
+		t.Fatal(r.err)
+	}
 }
 
 func TestOnboardRefusesWhatItIsGiven(t *testing.T) {
 	lab := nethosttest.Lab(t)
 	b := newBench(t, lab)
-	hosts := map[string]*nethost.Host{"web1": nethosttest.Host(t, lab, nethost.HostOptions{Name: "web1"})}
-	inventory, pins := inventoryOf(t, hosts, nil)
-	for _, vars := range []map[string]any{
-		{},
-		{"exocomp_fleet_pubkey": "ssh-ed25519"},
-		{"exocomp_fleet_pubkey": b.fleet + "\nssh-ed25519 AAAA second"},
-		{"exocomp_fleet_pubkey": b.fleet, "exocomp_user": "root"},
-		{"exocomp_fleet_pubkey": b.fleet, "exocomp_user": "a b"},
-	} {
-		r := b.run(t, Input{Playbook: Playbook{Seed: seeds.Onboard}, Inventory: inventory, KnownHosts: pins, Vars: vars})
-		wantCode(t, r.err, orchestrator.CodeFailed, `task "Check what was given" failed on web1`)
+	h := nethosttest.Host(t, lab, nethost.HostOptions{Name: "web1"})
+	vars := map[string]map[string]any{
+		"nokey":   {},
+		"halfkey": {"exocomp_fleet_pubkey": "ssh-ed25519"},
+		"twokeys": {"exocomp_fleet_pubkey": b.fleet + "\nssh-ed25519 AAAA second"},
+		"asroot":  {"exocomp_fleet_pubkey": b.fleet, "exocomp_user": "root"},
+		"noname":  {"exocomp_fleet_pubkey": b.fleet, "exocomp_user": "a b"},
 	}
-	if n := len(hosts["web1"].Logins()); n != 0 {
+	hosts := map[string]*nethost.Host{}
+	for name := range vars {
+		hosts[name] = h
+	}
+	inventory, pins := inventoryOf(t, hosts, vars)
+	r := b.run(t, Input{Playbook: Playbook{Seed: seeds.Onboard}, Inventory: inventory, KnownHosts: pins})
+	wantCode(t, r.err, orchestrator.CodeFailed, `task "Check what was given" failed on asroot, halfkey, nokey, noname, twokeys: exocomp_fleet_pubkey must be`)
+	if n := len(h.Logins()); n != 0 {
 		t.Errorf("%d logins before the variables were checked", n)
 	}
 }
