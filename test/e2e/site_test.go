@@ -35,6 +35,7 @@ type site struct {
 	mu     sync.Mutex
 	daemon *daemonProcess
 	env    []string // of the daemon, besides the harness's own
+	uid    uint32   // whose daemon it is
 }
 
 // newSite makes an installation without a daemon. Everything that it starts
@@ -122,6 +123,7 @@ func (s *site) launch(env ...string) *daemonProcess {
 	s.t.Helper()
 	cmd := exec.Command(s.binary, "serve", "--allow-root", "--config", s.config)
 	cmd.Env = append(append(os.Environ(), s.env...), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: s.uid, Gid: s.uid}}
 	d := &daemonProcess{cmd: cmd, log: newSyncBuffer(), exited: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = d.log, d.log
 	if err := cmd.Start(); err != nil {
@@ -251,8 +253,8 @@ type process struct {
 
 func (p process) String() string { return fmt.Sprintf("%d %s", p.pid, p.line) }
 
-// jobProcesses lists the processes whose environment or command line points
-// into the site's directories, the daemon excepted.
+// jobProcesses lists the processes whose environment, command line or log
+// points into the site's directories, the daemon excepted.
 func (s *site) jobProcesses() []process {
 	var out []process
 	dirs, err := filepath.Glob("/proc/[0-9]*")
@@ -270,11 +272,21 @@ func (s *site) jobProcesses() []process {
 		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
 		cmdline, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if bytes.Contains(environ, []byte("EXOCOMP_ATTEMPT=")) && bytes.Contains(environ, []byte(s.dir)) ||
-			bytes.Contains(cmdline, []byte(s.dir)) {
+			bytes.Contains(cmdline, []byte(s.dir)) || s.supervises(dir, cmdline) {
 			out = append(out, process{pid, strings.ReplaceAll(string(cmdline), "\x00", " ")})
 		}
 	}
 	return out
+}
+
+// supervises reports whether the process of a /proc directory is a supervisor
+// of the site: its own arguments do not say so, but its log does.
+func (s *site) supervises(proc string, cmdline []byte) bool {
+	if !bytes.HasPrefix(cmdline, []byte("exocomp\x00")) {
+		return false
+	}
+	log, err := os.Readlink(filepath.Join(proc, "fd", "2"))
+	return err == nil && strings.HasPrefix(log, s.dir+"/")
 }
 
 // await polls for a condition outside exocomp, where no event can be awaited.

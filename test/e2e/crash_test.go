@@ -1,0 +1,245 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/test/nethost"
+)
+
+// stoppingChain is a chain over one host that stops in each of its tools:
+// while tofu creates, in the onboarding play and in the configure play. The
+// host's sshd is off, so it stops in the SSH wait, too.
+type stoppingChain struct {
+	host                 *nethost.Host
+	apply, onboard, play gate
+	run                  orchestrator.RunID
+}
+
+func (s *site) stoppingChain(resources func(gate) string) *stoppingChain {
+	s.t.Helper()
+	c := &stoppingChain{host: s.hostWith(nethost.HostOptions{Name: "web1", LateSSHD: true}), apply: s.gate("apply")}
+	c.onboard, c.play = s.hostGate(c.host, "onboard"), s.hostGate(c.host, "play")
+	s.infra("edge", map[string]vars{"web1": hostVars(c.host)}, resources(c.apply))
+	c.run = s.submit("edge", s.playbook("site", rawPlay("tf:edge", c.play.line())),
+		"--onboard-playbook", s.playbook("onboard", rawPlay("all", c.onboard.line())))
+	return c
+}
+
+// awaitStep waits until attempt n of a step runs.
+func (s *site) awaitStep(run orchestrator.RunID, kind orchestrator.StepKind, n int) {
+	s.t.Helper()
+	s.await("attempt of "+string(kind), func() bool {
+		st := step(s.run(string(run)), kind)
+		return st.State == orchestrator.StepRunning && st.Attempts == n
+	})
+}
+
+func step(run orchestrator.Run, kind orchestrator.StepKind) orchestrator.Step {
+	i := slices.IndexFunc(run.Steps, func(s orchestrator.Step) bool { return s.Kind == kind })
+	return run.Steps[i]
+}
+
+// wantAttempts fails the test unless the run succeeded with these attempts, and
+// crash attempts, of its steps.
+func (s *site) wantAttempts(run orchestrator.Run, attempts, crashes [4]int) {
+	s.t.Helper()
+	if run.State != orchestrator.RunSucceeded {
+		s.t.Fatalf("run is %s: %+v", run.State, run.FailedStep())
+	}
+	for i, st := range run.Steps {
+		if st.Attempts != attempts[i] || st.CrashAttempts != crashes[i] {
+			s.t.Errorf("step %s: %d attempts, %d cut short by a crash, want %d and %d",
+				st.Kind, st.Attempts, st.CrashAttempts, attempts[i], crashes[i])
+		}
+	}
+}
+
+// The daemon dies by SIGKILL in each of the four steps. Every tool goes on
+// meanwhile and is adopted; only the SSH wait, the daemon's own work, begins
+// again.
+func TestCrashOfTheDaemonIsSurvived(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	s.start()
+	c := s.stoppingChain(func(g gate) string { return resource("slow", g.line()) })
+
+	c.apply.await(1)
+	s.crash()
+	s.awaitAdopted(c.run, orchestrator.StepTofuApply, 1)
+	s.crash() // once more: an adopted tool is adopted again
+	s.awaitAdopted(c.run, orchestrator.StepTofuApply, 2)
+	c.apply.open()
+
+	s.awaitStep(c.run, orchestrator.StepSSHWait, 1)
+	s.crash()
+	s.awaitStep(c.run, orchestrator.StepSSHWait, 2)
+	if err := c.host.StartSSHD(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	c.onboard.await(1)
+	s.crash()
+	s.awaitAdopted(c.run, orchestrator.StepHostOnboard, 1)
+	c.onboard.open()
+
+	// this time the play ends while no daemon is there
+	c.play.await(1)
+	running := s.supervised()
+	s.daemon.kill()
+	c.play.open()
+	s.await("the end of the supervisor", func() bool { return !running.Supervisor.alive() })
+	s.start()
+
+	s.wantAttempts(s.awaitRun(string(c.run)), [4]int{1, 2, 1, 1}, [4]int{0, 1, 0, 0})
+	c.apply.ran(1)
+	c.onboard.ran(1)
+	c.play.ran(1)
+	s.assertClean()
+}
+
+// Daemon, supervisor and tool die together. Steps 3 and 4 are run again, and so
+// is step 1, where the journal shows no create that the state lacks.
+func TestCrashOfEverythingIsRearmed(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	s.start()
+	s.infra("edge", nil, leaving("old", "true", 1))
+	s.ok("workspace", "apply", "edge", "--wait")
+	c := s.stoppingChain(func(g gate) string { return leaving("old", g.line(), 0) })
+
+	c.apply.await(1)
+	s.crashEverything()
+	c.apply.await(2)
+	c.apply.open()
+
+	s.awaitStep(c.run, orchestrator.StepSSHWait, 1)
+	if err := c.host.StartSSHD(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.onboard.await(1)
+	s.crashEverything()
+	c.onboard.await(2)
+	c.onboard.open()
+
+	c.play.await(1)
+	s.crashEverything()
+	c.play.await(2)
+	c.play.open()
+
+	s.wantAttempts(s.awaitRun(string(c.run)), [4]int{2, 1, 2, 2}, [4]int{1, 0, 1, 1})
+	c.apply.ran(2)
+	c.onboard.ran(2)
+	c.play.ran(2)
+	s.assertClean()
+}
+
+// A step that three crashes cut short needs a person. The supervisor dies, the
+// daemon stays: it notices by itself.
+func TestCrashThriceNeedsResume(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	play := s.gate("play")
+	s.infra("edge", thisMachine())
+	run := s.submit("edge", s.playbook("site", rawPlay("tf:edge", play.line())))
+	for n := 1; n <= orchestrator.MaxCrashAttempts; n++ {
+		play.await(n)
+		s.supervised().Supervisor.kill(t)
+	}
+	failed := s.awaitRun(string(run))
+	f := failed.FailedStep()
+	if f == nil || f.Kind != orchestrator.StepAnsiblePlay || !strings.Contains(f.Failure.Message, "needs resume") ||
+		!strings.Contains(f.Failure.Hint, "exocomp provision resume "+string(run)) {
+		t.Fatalf("the run ended otherwise: %+v", f)
+	}
+	s.assertClean()
+
+	play.open()
+	s.ok("provision", "resume", string(run), "--wait")
+	again := s.run(string(run))
+	if got := step(again, orchestrator.StepAnsiblePlay); again.State != orchestrator.RunSucceeded || got.Attempts != 4 || got.CrashAttempts != 0 {
+		t.Errorf("after resume: %s, %d attempts, %d crash attempts", again.State, got.Attempts, got.CrashAttempts)
+	}
+	play.ran(4)
+	s.assertClean()
+}
+
+// One chain goes through every fault point: each kills the daemon, or the
+// supervisor, once. The tools run as often as the points allow: again only
+// where a supervisor died before it could say how its tool had ended. Whoever
+// waits for the chain is served through all of it.
+func TestCrashAtEveryFaultPoint(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	host := s.host("web1")
+	faults := []string{
+		"after-intent:init", "after-fork:plan", "after-result:plan", "after-intent:apply", "after-fork:apply", "after-tool-exit:apply",
+		"before-publish:edge.json", "after-publish:edge.json",
+		"before-pin-store", "before-publish:known_hosts", "after-publish:known_hosts",
+		"after-intent:onboard", "after-fork:onboard", "after-result:onboard",
+		"after-intent:verify-login", "after-fork:verify-login", "after-result:verify-login", "after-release:host-onboard",
+		"after-intent:play", "after-fork:play", "after-tool-exit:play", "after-result:play", "after-release:ansible-play",
+	}
+	s.start() // publishes known_hosts for the first time without a fault
+	apply, onboard, play := s.gate("apply"), s.hostGate(host, "onboard"), s.hostGate(host, "play")
+	s.infra("edge", map[string]vars{"web1": hostVars(host)}, resource("counted", apply.count()))
+	site := s.playbook("site", rawPlay("tf:edge", play.count()))
+	onboarding := s.playbook("onboard", rawPlay("all", onboard.count()))
+	s.stop()
+
+	once := filepath.Join(s.dir, "once")
+	if err := os.Mkdir(once, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"EXOCOMP_FAULT=" + strings.Join(faults, ","), "EXOCOMP_FAULT_ONCE=" + once}
+	s.start(env...)
+	client := s.spawn("provision", "run", "edge", site, "--onboard-playbook", onboarding, "--ssh-identity", s.lab.Key().Path, "--wait")
+	for {
+		select {
+		case <-s.daemon.exited:
+		case <-time.After(patience):
+			t.Fatalf("not reached: %v", missing(t, once, faults))
+		}
+		if len(missing(t, once, faults)) == 0 {
+			break
+		}
+		s.launch(env...)
+	}
+	s.start()
+	if r := client.wait(); r.code != 0 {
+		t.Errorf("the client that waited was not served: %s", r)
+	}
+	run := s.run("edge")
+	if run.State != orchestrator.RunSucceeded {
+		t.Fatalf("run is %s: %+v", run.State, run.FailedStep())
+	}
+	// after-tool-exit; before-pin-store and before-publish, which cut short
+	// what the daemon does itself
+	for kind, want := range map[orchestrator.StepKind]int{orchestrator.StepTofuApply: 1, orchestrator.StepHostOnboard: 2} {
+		if got := step(run, kind).CrashAttempts; got != want {
+			t.Errorf("step %s: %d crash attempts, want %d", kind, got, want)
+		}
+	}
+	apply.ran(1)
+	onboard.ran(1)
+	play.ran(2)
+	if len(s.pins()) != 1 {
+		t.Errorf("pins: %v", s.pins())
+	}
+	s.assertClean()
+}
+
+// missing returns the faults that did not happen.
+func missing(t *testing.T, once string, faults []string) []string {
+	t.Helper()
+	return slices.DeleteFunc(slices.Clone(faults), func(f string) bool {
+		_, err := os.Stat(filepath.Join(once, f))
+		return err == nil
+	})
+}

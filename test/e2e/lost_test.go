@@ -1,0 +1,197 @@
+package e2e
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/exocomp/exocomp/orchestrator"
+)
+
+// lost returns the creates that the ledger suspects in a workspace.
+func (s *site) lost(workspace string) []orchestrator.LostCreate {
+	s.t.Helper()
+	return jsonOf[orchestrator.Workspace](s, "workspace", "show", workspace).Lost
+}
+
+// job returns a job by its id.
+func (s *site) job(id string) orchestrator.Job {
+	s.t.Helper()
+	return jsonOf[orchestrator.Job](s, "jobs", "show", strings.TrimSpace(id))
+}
+
+// awaitJob waits until a job has ended and returns it.
+func (s *site) awaitJob(id string) orchestrator.Job {
+	s.t.Helper()
+	var j orchestrator.Job
+	s.await("the end of job "+id, func() bool {
+		j = s.job(id)
+		return j.State.Final()
+	})
+	return j
+}
+
+// tofu runs a command of tofu as a person would, in a configuration's directory.
+func (s *site) tofu(dir string, args ...string) string {
+	s.t.Helper()
+	cmd := exec.Command("tofu", args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("tofu %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// kinds returns the kinds of the events that args select.
+func (s *site) kinds(args ...string) []orchestrator.EventKind {
+	s.t.Helper()
+	var out []orchestrator.EventKind
+	for _, e := range s.events(args...) {
+		out = append(out, e.Kind)
+	}
+	return out
+}
+
+// Everything dies while tofu has made one resource and makes another, neither
+// saved. The step fails and names both with the way to import them, every path
+// to an apply is refused, and once they are in the state the chain goes on
+// without having made anything twice.
+func TestLostCreatesBarEveryApplyUntilImported(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	made, slow := s.gate("made"), s.gate("slow")
+	dir := s.infra("edge", thisMachine(),
+		resource("made", made.count()), resource("slow", slow.line(), "terraform_data.made"))
+	site := s.playbook("site", rawPlay("tf:edge", "true"))
+	run := string(s.submit("edge", site))
+	slow.await(1)
+	queued := s.ok("workspace", "apply", "edge").stdout
+	s.crashEverything()
+
+	ended := s.awaitRun(run)
+	failed := ended.FailedStep()
+	lost := s.lost("edge")
+	if failed == nil || failed.Kind != orchestrator.StepTofuApply || len(lost) != 2 {
+		t.Fatalf("failed step %+v, lost %+v", failed, lost)
+	}
+	for _, l := range lost {
+		if !strings.Contains(failed.Failure.Message, l.Address) || !strings.Contains(failed.Failure.Hint, l.ImportCommand()) {
+			t.Errorf("the failure does not name %s and how to import it: %+v", l.Address, failed.Failure)
+		}
+	}
+	i := slices.IndexFunc(lost, func(l orchestrator.LostCreate) bool { return l.Address == "terraform_data.made" })
+	if i < 0 || lost[i].ID == "" {
+		t.Fatalf("the id that the journal names is not among %+v", lost)
+	}
+	if j := s.awaitJob(queued); j.State != orchestrator.JobFailed || j.Failure.Code != orchestrator.CodeRefused {
+		t.Errorf("the apply that was queued before is %s: %+v", j.State, j.Failure)
+	}
+	refused := func(parts ...string) {
+		t.Helper()
+		s.fails(4, append(parts, "tofu import"), "provision", "run", "edge", site)
+		s.fails(4, append(parts, "tofu import"), "provision", "resume", run)
+		s.fails(4, append(parts, "tofu import"), "workspace", "apply", "edge")
+	}
+	refused("terraform_data.made", "terraform_data.slow", lost[i].ID)
+	s.assertClean()
+
+	s.tofu(dir, "import", "-no-color", "terraform_data.made", lost[i].ID)
+	refused("terraform_data.slow")
+	s.tofu(dir, "import", "-no-color", "terraform_data.slow", "any-id")
+	s.ok("provision", "resume", run, "--wait")
+
+	if again := s.run(run); again.State != orchestrator.RunSucceeded {
+		t.Errorf("the resumed run is %s: %+v", again.State, again.FailedStep())
+	}
+	if left := s.lost("edge"); len(left) != 0 {
+		t.Errorf("still suspected: %+v", left)
+	}
+	if kinds := s.kinds("--workspace", "edge"); !slices.Contains(kinds, orchestrator.EventLostFound) {
+		t.Errorf("no event says that the lost creates were found: %v", kinds)
+	}
+	made.ran(1)
+	slow.ran(1)
+}
+
+// A standalone apply that a crash cut short waits for a person. Another one,
+// whose tofu alone was killed, leaves a create that the state lacks: that bars
+// the first one's repetition, too, until a person accepts the loss.
+func TestLostCreateOfAStandaloneApplyIsAccepted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	leave, slow := s.gate("leave"), s.gate("slow")
+	dir := s.infra("edge", thisMachine(), leaving("old", "true", 1))
+	s.ok("workspace", "apply", "edge", "--wait")
+
+	s.infra("edge", thisMachine(), leaving("old", leave.line(), 0))
+	first := s.ok("workspace", "apply", "edge").stdout
+	leave.await(1)
+	s.crashEverything()
+	j := s.awaitJob(first)
+	if j.State != orchestrator.JobInterrupted || j.RedrivenBy != "" || !strings.Contains(j.Failure.Hint, "jobs redrive") {
+		t.Fatalf("the job is %s, redriven by %q: %+v", j.State, j.RedrivenBy, j.Failure)
+	}
+	s.assertClean()
+
+	leave.open()
+	s.infra("edge", thisMachine(), resource("slow", slow.line()))
+	second := s.spawn("workspace", "apply", "edge", "--wait")
+	slow.await(1)
+	s.supervised().Tool.kill(t)
+	if r := second.wait(); r.code != 1 || !strings.Contains(r.stdout, "terraform_data.slow") || !strings.Contains(r.stdout, "tofu import") {
+		t.Errorf("the killed tofu: %s", r)
+	}
+	s.assertClean()
+	slow.ran(1)
+	s.fails(4, []string{"terraform_data.slow", "--accept-lost"}, "workspace", "apply", "edge")
+	s.fails(4, []string{"terraform_data.slow"}, "jobs", "redrive", string(j.ID))
+
+	slow.open()
+	s.ok("workspace", "apply", "edge", "--accept-lost", "--wait")
+	slow.ran(2)
+	if state := s.tofu(dir, "state", "list", "-no-color"); !strings.Contains(state, "terraform_data.slow") {
+		t.Errorf("the state lacks what the apply made: %s", state)
+	}
+	if kinds := s.kinds("--security"); !slices.Contains(kinds, orchestrator.EventLostAccepted) {
+		t.Errorf("no security event says that the loss was accepted: %v", kinds)
+	}
+
+	s.ok("jobs", "redrive", string(j.ID), "--wait")
+	j = s.job(string(j.ID))
+	if again := s.job(string(j.RedrivenBy)); again.Redrives != j.ID || again.State != orchestrator.JobSucceeded || again.Attempt.Number != 2 {
+		t.Errorf("the redriven job: %+v", again)
+	}
+	if same := strings.TrimSpace(s.ok("jobs", "redrive", string(j.ID)).stdout); same != string(j.RedrivenBy) {
+		t.Errorf("asked again to redrive, the answer is %s and not %s", same, j.RedrivenBy)
+	}
+	s.assertClean()
+}
+
+// The supervisor alone dies. Its tofu is told to end and saves its state, so
+// the next attempt goes on where it was.
+func TestLostSupervisorEndsTofuInOrder(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	made, slow := s.gate("made"), s.gate("slow")
+	dir := s.infra("edge", thisMachine(),
+		resource("made", made.count()), resource("slow", slow.line(), "terraform_data.made"))
+	run := s.submit("edge", s.playbook("site", rawPlay("tf:edge", "true")))
+	slow.await(1)
+	s.supervised().Supervisor.kill(t)
+	slow.await(2)
+	if state := s.tofu(dir, "state", "list", "-no-color"); !strings.Contains(state, "terraform_data.made") {
+		t.Errorf("the first attempt's state was not saved: %s", state)
+	}
+	slow.open()
+	s.wantAttempts(s.awaitRun(string(run)), [4]int{2, 1, 1, 1}, [4]int{1, 0, 0, 0})
+	made.ran(1)
+	if lost := s.lost("edge"); len(lost) != 0 {
+		t.Errorf("suspected: %+v", lost)
+	}
+	s.assertClean()
+}
