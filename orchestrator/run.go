@@ -135,7 +135,7 @@ func (s RunSpec) Validate() error {
 		s.OnboardPlaybook.validate(&m, "onboard playbook")
 	}
 	if s.SSHWait <= 0 || s.SSHWait > 24*time.Hour {
-		m.Addf("--ssh-wait %s is not between 1ns and 24h", s.SSHWait)
+		m.Addf("--ssh-wait %s is not above 0s and at most 24h", s.SSHWait)
 	}
 	for _, p := range s.Egress {
 		if p < 1 || p > 65535 {

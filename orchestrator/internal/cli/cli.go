@@ -40,7 +40,7 @@ func Run(ctx context.Context, args []string, stdio Stdio, version string) int {
 	root.SetIn(stdio.In)
 	root.SetOut(stdio.Out)
 	root.SetErr(stdio.Err)
-	err := root.ExecuteContext(ctx)
+	c, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
 	}
@@ -51,8 +51,17 @@ func Run(ctx context.Context, args []string, stdio Stdio, version string) int {
 		}
 		return silent.code
 	}
-	a.complain(err)
+	a.complain(helped(c, err))
 	return exitCode(err)
+}
+
+// helped points a mistake that has no hint of its own at the command's help.
+func helped(c *cobra.Command, err error) error {
+	f := orchestrator.FailureOf(err)
+	if f.Code != orchestrator.CodeInvalid || f.Hint != "" {
+		return err
+	}
+	return &orchestrator.Error{Code: f.Code, Message: f.Message, Hint: c.CommandPath() + " --help", Err: err}
 }
 
 // complain prints an error for people: what is wrong, then what to type next on
@@ -87,8 +96,8 @@ goes on), 130 interrupted (the run goes on).`,
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return orchestrator.Errorf(orchestrator.CodeInvalid, "%w", err).WithHint("%s --help", c.CommandPath())
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return orchestrator.Errorf(orchestrator.CodeInvalid, "%w", err)
 	})
 	root.PersistentFlags().StringVar(&a.socket, "socket", "", "the daemon's `socket` (default: EXOCOMP_SOCKET, then the user's, then /run/exocomp/exocomp.sock)")
 	root.PersistentFlags().StringVar(&a.token, "token-file", "", "`file` with the token (default: EXOCOMP_TOKEN_FILE, then beside the socket)")
@@ -101,12 +110,12 @@ goes on), 130 interrupted (the run goes on).`,
 	return root
 }
 
-// usage makes every mistake in arguments a usage error that names the help.
+// usage makes every mistake in arguments a usage error.
 func usage(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return orchestrator.Errorf(orchestrator.CodeInvalid, "%w", err).WithHint("%s --help", c.CommandPath())
+				return orchestrator.Errorf(orchestrator.CodeInvalid, "%w", err)
 			}
 			return nil
 		}

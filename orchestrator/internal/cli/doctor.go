@@ -15,10 +15,11 @@ import (
 
 // check is one line of doctor's answer.
 type check struct {
-	Name string `json:"name"`
-	OK   bool   `json:"ok"`
-	Says string `json:"says"`
-	Next string `json:"next,omitempty"`
+	Name    string `json:"name"`
+	OK      bool   `json:"ok"`
+	Warning bool   `json:"warning,omitempty"` // worth knowing; everything works
+	Says    string `json:"says"`
+	Next    string `json:"next,omitempty"`
 }
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -45,8 +46,11 @@ func (a *app) doctorCommand() *cobra.Command {
 		} else {
 			for _, k := range checks {
 				mark := "ok  "
-				if !k.OK {
+				switch {
+				case !k.OK:
 					mark = "BAD "
+				case k.Warning:
+					mark = "warn"
 				}
 				_, _ = fmt.Fprintf(a.Out, "%s %-14s %s\n", mark, k.Name, printable(k.Says))
 				if k.Next != "" {
@@ -62,6 +66,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	return c
 }
 
+// examine checks the installation: as a running daemon sees it, or as the daemon
+// would that this user could start here.
 func (a *app) examine(ctx context.Context, file string) []check {
 	cfg, err := a.config(file)
 	if err != nil {
@@ -71,48 +77,48 @@ func (a *app) examine(ctx context.Context, file string) []check {
 	if says == "" {
 		says = "no file, defaults"
 	}
-	checks := []check{
-		{"configuration", true, says, ""},
-		directory("data", cfg.DataDir),
-		directory("runtime", cfg.RuntimeDir),
-	}
+	checks := []check{passed("configuration", says)}
 	c, err := a.dial(ctx)
 	if err != nil {
-		checks = append(checks, failed("daemon", err))
-		for _, t := range daemon.Tools(ctx, cfg) {
-			checks = append(checks, toolCheck(t))
-		}
-		return checks
+		checks = append(checks, directory("data", cfg.DataDir), directory("runtime", cfg.RuntimeDir), failed("daemon", err))
+		return append(checks, toolChecks(daemon.Tools(ctx, cfg))...)
 	}
 	defer func() { _ = c.Close() }()
 	st, err := c.GetStatus(ctx)
 	if err != nil {
 		return append(checks, failed("daemon", err))
 	}
-	checks = append(checks, check{"daemon", true, fmt.Sprintf("exocomp %s since %s, %d running, %d queued", st.Version, instant(st.StartedAt), st.Running, st.Queued), ""})
+	checks = append(checks,
+		passed("daemon", fmt.Sprintf("exocomp %s since %s, %d running, %d queued", st.Version, instant(st.StartedAt), st.Running, st.Queued)),
+		passed("data", st.DataDir))
 	if st.Draining {
-		checks = append(checks, check{"drain", false, "the daemon is draining and starts nothing", "exocomp drain --off"})
+		checks = append(checks, check{Name: "drain", Says: "the daemon is draining and starts nothing", Next: "exocomp drain --off"})
 	}
-	for _, t := range st.Tools {
-		checks = append(checks, toolCheck(t))
-	}
+	checks = append(checks, toolChecks(st.Tools)...)
 	for _, w := range st.Warnings {
-		checks = append(checks, check{"warning", false, w, ""})
+		checks = append(checks, check{Name: "warning", OK: true, Warning: true, Says: w})
 	}
 	return checks
 }
 
+func passed(name, says string) check { return check{Name: name, OK: true, Says: says} }
+
 // failed is the line of a check that an error ended.
 func failed(name string, err error) check {
 	f := orchestrator.FailureOf(err)
-	return check{name, false, f.Message, f.Hint}
+	return check{Name: name, Says: f.Message, Next: f.Hint}
 }
 
-func toolCheck(t rpc.Tool) check {
-	if t.Error != "" {
-		return check{t.Name, false, t.Error, ""}
+func toolChecks(tools []rpc.Tool) []check {
+	checks := make([]check, 0, len(tools))
+	for _, t := range tools {
+		c := passed(t.Name, t.Version+" "+t.Path)
+		if t.Error != "" {
+			c = check{Name: t.Name, Says: t.Error}
+		}
+		checks = append(checks, c)
 	}
-	return check{t.Name, true, t.Version + " " + t.Path, ""}
+	return checks
 }
 
 // directory checks that a directory can be made or written by this user.
@@ -128,15 +134,15 @@ func directory(name, path string) check {
 			return failed(name, err)
 		}
 		if !info.IsDir() {
-			return check{name, false, at + " is not a directory", "move it away, or set another directory in exocomp.hcl"}
+			return check{Name: name, Says: at + " is not a directory", Next: "move it away, or set another directory in exocomp.hcl"}
 		}
 		break
 	}
 	if err := writable(at); err != nil {
-		return check{name, false, fmt.Sprintf("%s cannot be written by uid %d: %v", at, os.Getuid(), err), "run doctor as the daemon's user"}
+		return check{Name: name, Says: fmt.Sprintf("%s cannot be written by uid %d: %v", at, os.Getuid(), err), Next: "run doctor as the daemon's user"}
 	}
 	if at != path {
-		return check{name, true, path + " (serve will make it)", ""}
+		return passed(name, path+" (serve will make it)")
 	}
-	return check{name, true, path, ""}
+	return passed(name, path)
 }

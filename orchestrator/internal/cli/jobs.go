@@ -25,7 +25,7 @@ func (a *app) jobsList() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		filter.State = orchestrator.JobState(state)
 		if state != "" && !slices.Contains(orchestrator.JobStates, filter.State) {
-			return orchestrator.Errorf(orchestrator.CodeInvalid, "there is no job state %q", state).WithHint("%s --help", c.CommandPath())
+			return orchestrator.Errorf(orchestrator.CodeInvalid, "there is no job state %q", state)
 		}
 		return a.with(c.Context(), func(cl *rpc.Client) error {
 			jobs, err := cl.ListJobs(c.Context(), filter)

@@ -113,10 +113,12 @@ func ConfigFile(named string, env func(string) string) string {
 func Load(defaults Config, path string) (Config, error) {
 	src, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Config{}, orchestrator.Errorf(orchestrator.CodeInvalid, "no such configuration file: %s", path)
+		return Config{}, orchestrator.Errorf(orchestrator.CodeInvalid, "no such configuration file: %s", path).
+			WithHint("name another with --config, or leave it away: every setting has a default")
 	}
 	if err != nil {
-		return Config{}, orchestrator.Errorf(orchestrator.CodeInvalid, "read configuration: %w", err)
+		return Config{}, orchestrator.Errorf(orchestrator.CodeInvalid, "read configuration: %w", err).
+			WithHint("name another with --config")
 	}
 	parsed, diags := hclparse.NewParser().ParseHCL(src, path)
 	if diags.HasErrors() {
@@ -131,7 +133,8 @@ func Load(defaults Config, path string) (Config, error) {
 	f.override(&c)
 	if f.LogLevel != nil {
 		if err := c.LogLevel.UnmarshalText([]byte(*f.LogLevel)); err != nil {
-			return Config{}, orchestrator.Errorf(orchestrator.CodeInvalid, "%s: log_level %q is unknown: use debug, info, warn or error", path, *f.LogLevel)
+			return Config{}, orchestrator.Errorf(orchestrator.CodeInvalid, "%s: log_level %q is unknown", path, *f.LogLevel).
+				WithHint("use debug, info, warn or error")
 		}
 	}
 	return c, c.Validate()
@@ -176,12 +179,14 @@ func (c Config) Validate() error {
 	}
 	if err := m.Err(); err != nil {
 		if c.File != "" {
-			return orchestrator.Errorf(orchestrator.CodeInvalid, "%s: %w", c.File, err)
+			return orchestrator.Errorf(orchestrator.CodeInvalid, "%s: %w", c.File, err).WithHint(settingsHint)
 		}
 		return err
 	}
 	return nil
 }
+
+const settingsHint = "the settings are listed in docs/configuration.md"
 
 func refused(diags hcl.Diagnostics) error {
 	lines := make([]string, 0, len(diags))
@@ -189,5 +194,5 @@ func refused(diags hcl.Diagnostics) error {
 		lines = append(lines, d.Error())
 	}
 	return orchestrator.Errorf(orchestrator.CodeInvalid, "%s", strings.Join(lines, "\n")).
-		WithHint("the settings are listed in docs/configuration.md")
+		WithHint(settingsHint)
 }

@@ -53,7 +53,8 @@ func (d *Daemon) checkSpec(spec orchestrator.RunSpec) error {
 func checkIdentity(path string) error {
 	pem, err := os.ReadFile(path)
 	if err != nil {
-		return orchestrator.Errorf(orchestrator.CodeInvalid, "--ssh-identity: no key file on the daemon's host that uid %d can read: %w", os.Getuid(), err)
+		return orchestrator.Errorf(orchestrator.CodeInvalid, "--ssh-identity: no key file on the daemon's host that uid %d can read: %w", os.Getuid(), err).
+			WithHint("give the path of a private key there")
 	}
 	return secrets.CheckKey(path, orchestrator.NewSecret(string(pem)))
 }
