@@ -1,0 +1,227 @@
+package e2e
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/exocomp/exocomp/orchestrator"
+)
+
+// wantStates fails the test unless the run and its steps are in these states.
+func (s *site) wantStates(run orchestrator.Run, state orchestrator.RunState, steps ...orchestrator.StepState) {
+	s.t.Helper()
+	got := states(run)
+	same := run.State == state && len(got) == len(steps)
+	for i := range steps {
+		same = same && got[i] == steps[i]
+	}
+	if !same {
+		s.t.Errorf("run is %s, its steps %v; want %s, %v", run.State, got, state, steps)
+	}
+}
+
+const (
+	succeeded = orchestrator.StepSucceeded
+	cancelled = orchestrator.StepCancelled
+	blocked   = orchestrator.StepBlocked
+)
+
+// Tofu is cancelled between two resources, a play in its task, and each time
+// the workspace is free for the next. What tofu had made is in its state. A
+// queued run is cancelled at once and never starts.
+func TestCancelEndsEveryToolInOrder(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	made, slow, play := s.gate("made"), s.gate("slow"), s.gate("play")
+	dir := s.infra("edge", thisMachine(),
+		resource("made", made.count()), resource("slow", slow.line(), "terraform_data.made"))
+	site := s.playbook("site", rawPlay("tf:edge", play.line()))
+
+	first := string(s.submit("edge", site))
+	slow.await(1)
+	second := string(s.submit("edge", site))
+	s.ok("provision", "cancel", second)
+	s.wantStates(s.run(second), orchestrator.RunCancelled, cancelled, cancelled, cancelled, cancelled)
+	s.ok("provision", "cancel", first, "--wait")
+	run := s.run(first)
+	s.wantStates(run, orchestrator.RunCancelled, cancelled, cancelled, cancelled, cancelled)
+	if f := run.Steps[0].Failure; !strings.Contains(f.Message, "saved its state") {
+		t.Errorf("step 1 ended by %+v", f)
+	}
+	if state := s.tofu(dir, "state", "list", "-no-color"); !strings.Contains(state, "terraform_data.made") {
+		t.Errorf("the state was not saved: %s", state)
+	}
+	if lost := s.lost("edge"); len(lost) != 0 {
+		t.Errorf("suspected: %+v", lost)
+	}
+	s.assertClean()
+
+	slow.open()
+	third := string(s.submit("edge", site))
+	play.await(1)
+	made.ran(1)
+	job := step(s.run(third), orchestrator.StepAnsiblePlay).Job
+	s.ok("jobs", "cancel", string(job))
+	s.wantStates(s.awaitRun(third), orchestrator.RunCancelled, succeeded, succeeded, succeeded, cancelled)
+	if j := s.job(string(job)); j.State != orchestrator.JobCancelled {
+		t.Errorf("the play's job is %s", j.State)
+	}
+	s.assertClean()
+	s.fails(4, []string{"cancelled"}, "provision", "cancel", third)
+	s.fails(4, nil, "provision", "resume", third)
+
+	play.open()
+	s.converge("edge", site)
+	play.ran(2)
+	s.assertClean()
+}
+
+// A task that takes no notice of SIGTERM, below an ansible-playbook that waits
+// for it, is ended at once by --force; so is tofu, and then what it was making
+// is suspected to be lost.
+func TestCancelByForceDoesNotWait(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	slow, play := s.gate("slow"), s.gate("play")
+	s.infra("edge", thisMachine())
+	site := s.playbook("site", rawPlay("tf:edge", "trap '' TERM INT HUP; "+play.line()))
+	run := string(s.submit("edge", site))
+	play.await(1)
+	s.ok("provision", "cancel", "edge", "--force", "--wait")
+	s.wantStates(s.run(run), orchestrator.RunCancelled, succeeded, succeeded, succeeded, cancelled)
+	s.assertClean()
+
+	s.infra("edge", thisMachine(), resource("slow", slow.line()))
+	job := s.ok("workspace", "apply", "edge").stdout
+	slow.await(1)
+	s.ok("jobs", "cancel", strings.TrimSpace(job), "--force")
+	if j := s.awaitJob(job); !strings.Contains(j.Failure.Message, "terraform_data.slow") {
+		t.Errorf("the job is %s and does not name what may be lost: %+v", j.State, j.Failure)
+	}
+	if lost := s.lost("edge"); len(lost) != 1 {
+		t.Errorf("suspected: %+v", lost)
+	}
+	s.assertClean()
+	slow.ran(1)
+}
+
+// SIGTERM ends the daemon at once and leaves a running play alone; the next
+// daemon adopts it. Nothing of that counts as a crash, not even in the SSH
+// wait, which the daemon does itself.
+func TestCancelOfTheDaemonLeavesJobsAlone(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	s.start()
+	c := s.stoppingChain(func(g gate) string { return resource("slow", g.line()) })
+	c.apply.await(1)
+	running := s.supervised()
+	s.stop()
+	if s.daemon.err != nil {
+		t.Errorf("the daemon ended with %v", s.daemon.err)
+	}
+	if !running.Supervisor.alive() || !running.Tool.alive() {
+		t.Error("the tool did not outlive the daemon")
+	}
+	s.start()
+	s.awaitAdopted(c.run, orchestrator.StepTofuApply, 1)
+	c.apply.open()
+	s.awaitStep(c.run, orchestrator.StepSSHWait, 1)
+	s.stop()
+	s.start()
+	s.awaitStep(c.run, orchestrator.StepSSHWait, 2)
+	if err := c.host.StartSSHD(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.onboard.open()
+	c.play.open()
+	s.wantAttempts(s.awaitRun(string(c.run)), [4]int{1, 2, 1, 1}, [4]int{})
+	c.apply.ran(1)
+	c.onboard.ran(1)
+	c.play.ran(1)
+	s.assertClean()
+}
+
+// A drain cancels what runs, waits for its end, and starts nothing, also not
+// after a restart, until it is over.
+func TestCancelByDrain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	slow := s.gate("slow")
+	s.infra("edge", thisMachine(), resource("slow", slow.line()))
+	site := s.playbook("site", rawPlay("tf:edge", "true"))
+	first := string(s.submit("edge", site))
+	slow.await(1)
+	s.ok("drain")
+	s.wantStates(s.run(first), orchestrator.RunCancelled, cancelled, cancelled, cancelled, cancelled)
+	s.assertClean()
+
+	slow.open()
+	second := s.spawn("provision", "run", "edge", site, "--wait")
+	s.await("the second run", func() bool { return s.run("edge").ID != orchestrator.RunID(first) })
+	s.ok("drain") // again: nothing to do
+	s.stop()
+	s.start()
+	s.wantStates(s.run("edge"), orchestrator.RunRunning, orchestrator.StepReady, blocked, blocked, blocked)
+	slow.ran(1)
+	s.ok("drain", "--off")
+	if r := second.wait(); r.code != 0 {
+		t.Errorf("after the drain: %s", r)
+	}
+	slow.ran(2)
+	s.assertClean()
+}
+
+// Who waits for a run is served through a crash of the daemon, may leave, and
+// may give up; the run goes on.
+func TestCancelOfAWaitLeavesTheRunAlone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	play := s.gate("play")
+	s.infra("edge", thisMachine())
+	site := s.playbook("site", rawPlay("tf:edge", play.line()))
+	waits := s.spawn("provision", "run", "edge", site, "--wait")
+	play.await(1)
+	run := s.run("edge")
+	job := string(step(run, orchestrator.StepAnsiblePlay).Job)
+
+	leaves := s.spawn("jobs", "logs", "-f", job)
+	other := s.spawn("provision", "run", "edge", site, "--wait")
+	select {
+	case <-other.stderr.seen("run run_"):
+	case <-time.After(patience):
+		t.Fatalf("the second client says nothing: %s", other.stderr.String())
+	}
+	if err := other.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if r := other.wait(); r.code != 130 || !strings.Contains(r.stderr, "goes on") || !strings.Contains(r.stderr, "provision logs -f") {
+		t.Errorf("interrupted: %s", r)
+	}
+	queued := s.run("edge")
+	if queued.ID == run.ID || queued.State.Final() {
+		t.Errorf("the interrupted client's run is %s %s", queued.ID, queued.State)
+	}
+	s.ok("provision", "cancel", string(queued.ID))
+	s.fails(124, []string{"goes on"}, "provision", "run", "edge", site, "--wait-timeout", "500ms")
+	s.ok("provision", "cancel", "edge")
+
+	s.crash()
+	play.open()
+	if r := waits.wait(); r.code != 0 {
+		t.Errorf("the client that waited through a crash: %s", r)
+	}
+	if r := leaves.wait(); r.code != 0 {
+		t.Errorf("the client that followed the log through a crash: %s", r)
+	}
+	if last := s.run(string(run.ID)); last.State != orchestrator.RunSucceeded {
+		t.Errorf("the run is %s", last.State)
+	}
+	play.ran(1)
+	s.assertClean()
+}

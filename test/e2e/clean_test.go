@@ -1,0 +1,200 @@
+package e2e
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/exocomp/exocomp/orchestrator"
+)
+
+// daemonize are shell lines that leave a process behind in every way that is
+// known: in a session of its own, forked twice, and with an environment that
+// does not hold the attempt's token. Each writes its pid to a line of file.
+func daemonize(file string) []string {
+	keep := fmt.Sprintf("sh -c 'echo $$ >> %s; exec sleep 1000' </dev/null >/dev/null 2>&1 &", file)
+	return []string{
+		"setsid " + keep,
+		"(setsid sh -c \"( " + strings.ReplaceAll(keep, "$$", "\\$\\$") + " )\" &)",
+		"env -i PATH=$PATH setsid " + keep,
+		fmt.Sprintf("while [ $(wc -l < %s) -lt 3 ]; do sleep 0.05; done", file),
+	}
+}
+
+// assertGone fails the test if a process whose pid stands in file lives.
+func (s *site) assertGone(file string, n int) {
+	s.t.Helper()
+	pids := strings.Fields(s.read(file))
+	if len(pids) != n {
+		s.t.Errorf("%d processes were daemonized, want %d", len(pids), n)
+	}
+	for _, pid := range pids {
+		cmdline, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
+		if err == nil && strings.Contains(string(cmdline), "sleep") {
+			s.t.Errorf("process %s outlived its job: %q", pid, cmdline)
+		}
+	}
+}
+
+// What a play daemonizes on a local host ends with its job, be that a success,
+// a failure, a cancellation or a crash.
+func TestCleanAfterDaemonizingPlays(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	s.infra("edge", thisMachine())
+	pids := func(name string) string { return filepath.Join(s.dir, name+".pids") }
+	leave := func(name, then string) string {
+		return s.playbook(name, rawPlay("tf:edge", strings.Join(append(daemonize(pids(name)), then), "\n")))
+	}
+
+	s.converge("edge", leave("success", "true"))
+	s.assertClean()
+	s.assertGone(pids("success"), 3)
+
+	if _, run := s.provision("edge", leave("failure", "false")); run.State != orchestrator.RunFailed {
+		t.Errorf("the failing play's run is %s", run.State)
+	}
+	s.assertClean()
+	s.assertGone(pids("failure"), 3)
+
+	for _, how := range []string{"cancel", "force"} {
+		g := s.gate(how)
+		run := string(s.submit("edge", leave(how, g.line())))
+		g.await(1)
+		args := []string{"provision", "cancel", run, "--wait"}
+		if how == "force" {
+			args = append(args, "--force")
+		}
+		s.ok(args...)
+		s.assertClean()
+		s.assertGone(pids(how), 3)
+	}
+
+	// without a supervisor only the token, and a cgroup where there is one, tell
+	crash := s.gate("crash")
+	run := string(s.submit("edge", leave("crash", crash.line())))
+	crash.await(1)
+	crash.open()
+	s.crashEverything()
+	s.awaitRun(run)
+	s.assertClean()
+}
+
+// No connection to a host, and no session on it, outlives the job.
+func TestCleanHostsAfterPlays(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	host := s.host("web1")
+	s.start()
+	play := s.hostGate(host, "play")
+	s.infra("edge", map[string]vars{"web1": hostVars(host)})
+	site := s.playbook("site", rawPlay("tf:edge", play.line()))
+	onboarding := s.playbook("onboard", rawPlay("all", "true"))
+	run := string(s.submit("edge", site, "--onboard-playbook", onboarding))
+	play.await(1)
+	masters := 0
+	for _, p := range s.jobProcesses() {
+		if strings.Contains(p.line, "[mux]") {
+			masters++
+		}
+	}
+	if masters == 0 {
+		t.Error("there is no ssh master while the play runs: this test proves nothing")
+	}
+	s.assertPrivate()
+	play.open()
+	if last := s.awaitRun(run); last.State != orchestrator.RunSucceeded {
+		t.Errorf("the run is %s: %+v", last.State, last.FailedStep())
+	}
+	s.assertClean()
+	s.await("the end of the sessions", func() bool {
+		processes, err := host.Processes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range processes {
+			if strings.Contains(strings.Join(p.Args, " "), "@") { // sshd: root@pts/0
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// Whatever the umask is, what exocomp writes is for its own user only: the
+// ledger, keys, tokens, logs, inventories, known_hosts, and all that a job has.
+func TestCleanModesUnderUmask0(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	host := s.host("web1")
+	// umask is the process's: only a child can have another one
+	s.binary = s.writeFile("exocomp", fmt.Sprintf("#!/bin/sh\numask 0\nexec %s \"$@\"\n", s.binary))
+	if err := os.Chmod(s.binary, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	apply, play := s.gate("apply"), s.hostGate(host, "play")
+	s.infra("edge", map[string]vars{"web1": hostVars(host)}, resource("slow", apply.line()))
+	site := s.playbook("site", rawPlay("tf:edge", play.line()))
+	run := string(s.submit("edge", site, "--onboard-playbook", s.playbook("onboard", rawPlay("all", "true"))))
+	apply.await(1)
+	s.assertPrivate()
+	apply.open()
+	play.await(1)
+	s.assertPrivate("ledger.db", "known_hosts", "identity.txt", "edge.json", "operator.token", "log", "agent.sock")
+	play.open()
+	s.awaitRun(run)
+	s.assertPrivate("ledger.db")
+	s.assertClean()
+}
+
+// assertPrivate fails the test if somebody else could read or write a file of
+// the daemon or the job, or if one of the named ones is not there.
+func (s *site) assertPrivate(names ...string) {
+	s.t.Helper()
+	seen := map[string]bool{}
+	for _, root := range []string{s.data(), s.runtime()} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if os.IsNotExist(err) {
+				return nil // a running job's file that is gone
+			}
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if os.IsNotExist(err) || d.Type()&fs.ModeSymlink != 0 {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			seen[d.Name()] = true
+			others := info.Mode().Perm() & 0o077
+			if d.Name() == "operator.token" || d.Name() == "reader.token" || d.Name() == "exocomp.sock" || path == s.runtime() {
+				others &^= 0o070 // a group's
+			}
+			if others != 0 && !inside(path, filepath.Join(s.runtime(), "work")) {
+				s.t.Errorf("%s has mode %s", path, strconv.FormatUint(uint64(info.Mode().Perm()), 8))
+			}
+			if d.Name() == "work" && info.Mode().Perm() != 0o700 {
+				s.t.Errorf("%s, which protects what tools write, has mode %o", path, info.Mode().Perm())
+			}
+			return nil
+		})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	for _, name := range names {
+		if !seen[name] {
+			s.t.Errorf("there is no %s", name)
+		}
+	}
+}
+
+func inside(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }
