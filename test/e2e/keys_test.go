@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/test/nethost"
@@ -88,7 +89,11 @@ func TestGateManInTheMiddle(t *testing.T) {
 	s.workspace("edge", map[string]vars{"web1": hostVars(web1)})
 	play := s.playbook("site", rawPlay("tf:edge", "echo played >>/root/played"))
 	id := string(s.submit("edge", play))
-	<-crash.exited
+	select {
+	case <-crash.exited:
+	case <-time.After(2 * patience):
+		t.Fatalf("the daemon does not crash; the run: %+v", s.run(id))
+	}
 	mallory, err := s.lab.MITM(t.Context(), web1)
 	if err != nil {
 		t.Fatal(err)

@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -170,15 +172,15 @@ func (s *site) run(ref string) orchestrator.Run {
 	return jsonOf[orchestrator.Run](s, "provision", "status", ref)
 }
 
-// awaitRun waits until a run is in its final state and returns it.
+// awaitRun waits until a run is in its final state and returns it. It may be
+// waited for across crashes of the daemon.
 func (s *site) awaitRun(ref string) orchestrator.Run {
 	s.t.Helper()
-	var run orchestrator.Run
-	s.await("the end of run "+ref, func() bool {
-		run = s.run(ref)
-		return run.State.Final()
-	})
-	return run
+	id := string(s.run(ref).ID)
+	s.awaitEvent("the end of run "+id, func(e orchestrator.Event) bool {
+		return e.Kind == orchestrator.EventRunFinished && s.run(id).State.Final()
+	}, "--run", id)
+	return s.run(id)
 }
 
 // events returns the events that `exocomp events` prints with args.
@@ -196,20 +198,35 @@ func (s *site) events(args ...string) []orchestrator.Event {
 	return events
 }
 
-// awaitEvent waits for an event that fits and returns it.
+// awaitEvent waits for an event that fits, old or new, and returns it.
 func (s *site) awaitEvent(what string, fits func(orchestrator.Event) bool, args ...string) orchestrator.Event {
 	s.t.Helper()
-	var found orchestrator.Event
-	s.await("the event "+what, func() bool {
-		for _, e := range s.events(args...) {
-			if fits(e) {
-				found = e
-				return true
-			}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.binary, append([]string{"events", "--follow", "--json"}, args...)...)
+	cmd.Env = append(os.Environ(), "EXOCOMP_SOCKET="+s.socket())
+	stderr := newSyncBuffer()
+	cmd.Stderr = stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() {
+		cancel()
+		_ = cmd.Wait()
+	}()
+	for d := json.NewDecoder(out); ; {
+		var e orchestrator.Event
+		if err := d.Decode(&e); err != nil {
+			s.t.Fatalf("awaiting %s: %v: %s", what, err, stderr)
 		}
-		return false
-	})
-	return found
+		if fits(e) {
+			return e
+		}
+	}
 }
 
 // states returns the states of a run's steps, in order.
