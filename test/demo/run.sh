@@ -112,9 +112,15 @@ say "the pinned host key, and what the host itself says"
 run host known-hosts
 echo "the host's own key: $(field fingerprint)"
 
-say "what the play changed on the host: /etc/motd, as the automation user sees it"
-run jobs list
-run events --workspace edge | tail -n 8
+say "what the play changed on the host, by a login that holds the host to its pin"
+on_host() {
+	ssh -F none -i "$(field key)" -o IdentitiesOnly=yes -o UserKnownHostsFile="$dir/data/known_hosts" \
+		-o StrictHostKeyChecking=yes -o BatchMode=yes "root@$(field address)" "$@"
+}
+echo '$ cat /etc/motd'
+on_host cat /etc/motd
+echo '$ id exocomp; sudo -l -U exocomp | tail -n 1'
+on_host 'id exocomp; sudo -l -U exocomp | tail -n 1'
 
 say "a second run changes nothing"
 run provision run edge "$dir/play/site.yml" --ssh-identity "$(field key)" --wait

@@ -18,6 +18,8 @@ func environment(w work, cfg config, path string) []string {
 		"ANSIBLE_INVENTORY_ENABLED=yaml,host_list,script,auto,ini,toml",
 		"ANSIBLE_PIPELINING=1",
 		"ANSIBLE_HOST_KEY_CHECKING=True",
+		"ANSIBLE_PARAMIKO_HOST_KEY_AUTO_ADD=False",
+		"ANSIBLE_PARAMIKO_RECORD_HOST_KEYS=False",
 		"ANSIBLE_RETRY_FILES_ENABLED=0",
 	)
 	if cfg.path != "" {

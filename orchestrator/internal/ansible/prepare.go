@@ -74,8 +74,9 @@ func Prepare(in Input) (Prepared, error) {
 	argv = append(argv, "-e", "@"+w.vars, "-e", "@"+w.ssh, in.Playbook.path(w))
 
 	err = w.write(map[string]content{
-		w.inventory:                              {data: in.Inventory},
-		w.knownHosts:                             {data: in.KnownHosts},
+		w.inventory:  {data: in.Inventory},
+		w.knownHosts: {data: in.KnownHosts},
+		filepath.Join(w.home, ".ssh", "known_hosts"): {data: in.KnownHosts},
 		w.limit:                                  {data: []byte(strings.Join(in.Hosts, "\n") + "\n")},
 		w.vars:                                   {json: vars},
 		w.ssh:                                    {json: sshVars(w, in.Playbook.Seed != "")},
@@ -160,7 +161,7 @@ func layOut(dir string) (work, error) {
 	if err := os.RemoveAll(w.control); err != nil {
 		return work{}, err
 	}
-	for _, d := range []string{w.home, w.temp, w.control, w.callbacks, w.seeds, filepath.Dir(w.inventory)} {
+	for _, d := range []string{w.home, w.temp, w.control, w.callbacks, w.seeds, filepath.Dir(w.inventory), filepath.Join(w.home, ".ssh")} {
 		if err := os.MkdirAll(d, durable.PrivateDir); err != nil {
 			return work{}, err
 		}

@@ -23,8 +23,11 @@ func sshVars(w work, seeded bool) map[string]any {
 		"ansible_ssh_pkcs11_provider":   "",
 		"ansible_host_key_checking":     true,
 		"ansible_ssh_host_key_checking": true,
-		"ansible_control_path":          "", // Ansible then names the sockets itself, briefly
-		"ansible_control_path_dir":      w.control,
+		// A play may ask for `connection: paramiko`, which knows none of ssh's
+		// options. It reads the pins from HOME, where Prepare lays them too.
+		"ansible_paramiko_host_key_checking": true,
+		"ansible_control_path":               "", // Ansible then names the sockets itself, briefly
+		"ansible_control_path_dir":           w.control,
 	}
 }
 

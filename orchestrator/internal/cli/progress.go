@@ -3,11 +3,13 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"golang.org/x/term"
 )
 
 // progress shows events as they come: a line each, and on a terminal, below
@@ -28,7 +30,7 @@ type progress struct {
 const (
 	redraw    = 250 * time.Millisecond
 	clearLine = "\r\x1b[K"
-	liveWidth = 100 // columns that the live line may use
+	liveWidth = 80 // columns of a terminal that does not say
 )
 
 func (a *app) newProgress() *progress {
@@ -78,11 +80,22 @@ func (p *progress) redraw() {
 	if p.last != "" {
 		text += "  " + p.last
 	}
-	if r := []rune(text); len(r) > liveWidth {
-		text = string(r[:liveWidth-1]) + "…"
+	// Wider, it would wrap, and only its last row would be erased.
+	if r := []rune(text); len(r) >= p.width() {
+		text = string(r[:p.width()-2]) + "…"
 	}
 	_, _ = io.WriteString(p.w, text)
 	p.drawn = true
+}
+
+// width returns how many columns the terminal has at the moment.
+func (p *progress) width() int {
+	if f, ok := p.w.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 2 {
+			return w
+		}
+	}
+	return liveWidth
 }
 
 func (p *progress) erase() {
