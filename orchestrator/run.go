@@ -114,6 +114,7 @@ const DefaultSSHWait = 5 * time.Minute
 type RunSpec struct {
 	Playbook        PlaybookRef   `json:"playbook"`
 	OnboardPlaybook *PlaybookRef  `json:"onboard_playbook,omitempty"` // nil: the seeded one
+	Args            []string      `json:"args,omitempty"`             // passed to ansible-playbook in step 4, from an allow-list
 	SSHWait         time.Duration `json:"ssh_wait_ns"`                // nanoseconds in JSON
 	Egress          []int         `json:"egress,omitempty"`           // TCP ports besides 22
 	SSHIdentities   []string      `json:"ssh_identities,omitempty"`   // absolute paths on the daemon's host

@@ -43,6 +43,7 @@ func runSpecToWire(s orchestrator.RunSpec) *exocompv1.RunSpec {
 		Egress:          convert(s.Egress, portToWire),
 		SshIdentities:   s.SSHIdentities,
 		AcceptLost:      s.AcceptLost,
+		Args:            s.Args,
 	}
 }
 
@@ -54,6 +55,7 @@ func runSpecFromWire(s *exocompv1.RunSpec) orchestrator.RunSpec {
 		Egress:          convert(s.GetEgress(), portFromWire),
 		SSHIdentities:   s.GetSshIdentities(),
 		AcceptLost:      s.GetAcceptLost(),
+		Args:            s.GetArgs(),
 	}
 }
 
@@ -94,6 +96,7 @@ func resumeSpecToWire(s ResumeSpec) *exocompv1.ResumeSpec {
 		Egress:          convert(s.Egress, portToWire),
 		SshIdentities:   s.SSHIdentities,
 		AcceptLost:      s.AcceptLost,
+		Args:            s.Args,
 	}
 }
 
@@ -105,5 +108,6 @@ func resumeSpecFromWire(s *exocompv1.ResumeSpec) ResumeSpec {
 		Egress:          convert(s.GetEgress(), portFromWire),
 		SSHIdentities:   s.GetSshIdentities(),
 		AcceptLost:      s.GetAcceptLost(),
+		Args:            s.GetArgs(),
 	}
 }

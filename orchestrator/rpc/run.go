@@ -30,6 +30,7 @@ type ResumeSpec struct {
 	Egress          []int
 	SSHIdentities   []string // absolute paths on the daemon's host
 	AcceptLost      bool
+	Args            []string // passed to ansible-playbook in step 4
 }
 
 type runServer struct {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,7 +31,7 @@ func (f *chainFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.DurationVar(&f.sshWait, "ssh-wait", orchestrator.DefaultSSHWait, "how `long` all hosts together may take until SSH answers")
 	fl.StringVar(&f.onboard, "onboard-playbook", "", "onboard with this `playbook` instead of the seeded one; it gets exocomp_fleet_pubkey and exocomp_user")
-	fl.IntSliceVar(&f.egress, "egress", nil, "TCP `port` that the plays may connect to besides 22; may be repeated")
+	fl.IntSliceVar(&f.egress, "egress", nil, "TCP `port` that the plays need besides 22, recorded with the run; may be repeated")
 	fl.StringArrayVar(&f.identities, "ssh-identity", nil, "private key `file` on the daemon's host to log in with; may be repeated")
 	fl.BoolVar(&f.acceptLost, "accept-lost", false, "go on although an interrupted apply may have created what the state lacks")
 }
@@ -38,13 +39,16 @@ func (f *chainFlags) add(c *cobra.Command) {
 func (a *app) provisionRun() *cobra.Command {
 	var f chainFlags
 	c := &cobra.Command{
-		Use:   "run WORKSPACE PLAYBOOK",
+		Use:   "run WORKSPACE PLAYBOOK [-- ARGS]",
 		Short: "Apply the workspace, wait for its hosts, onboard them, run the playbook",
 		Long: `Submit one chain of four steps. Each releases the next only when it succeeded; a
 crash repeats none that succeeded. The playbook and its roles are snapshotted
-now, so later edits do not change this run.`,
-		Example: "  exocomp provision run edge site.yml --wait",
-		Args:    cobra.ExactArgs(2),
+now, so later edits do not change this run.
+
+What stands behind -- is passed to ansible-playbook in step 4: --check, --diff,
+--limit, --tags, --skip-tags, --start-at-task, -e, -f, -v.`,
+		Example: "  exocomp provision run edge site.yml --wait\n  exocomp provision run edge site.yml --wait -- --limit web1",
+		Args:    beforeDash(2),
 	}
 	f.add(c)
 	wait := waitFlags(c)
@@ -54,7 +58,9 @@ now, so later edits do not change this run.`,
 			return err
 		}
 		return a.with(ctx, func(cl *rpc.Client) error {
-			spec := orchestrator.RunSpec{SSHWait: f.sshWait, Egress: f.egress, SSHIdentities: f.identities, AcceptLost: f.acceptLost}
+			spec := orchestrator.RunSpec{
+				Args: args[2:], SSHWait: f.sshWait, Egress: f.egress, SSHIdentities: f.identities, AcceptLost: f.acceptLost,
+			}
 			if err := f.files(); err != nil {
 				return err
 			}
@@ -63,7 +69,7 @@ now, so later edits do not change this run.`,
 				return err
 			}
 			spec.Playbook = ref
-			if spec.OnboardPlaybook, err = f.uploadOnboard(ctx, cl); err != nil {
+			if spec.OnboardPlaybook, err = a.again(ctx, cl, f.onboard, nil); err != nil {
 				return err
 			}
 			if err := spec.Validate(); err != nil {
@@ -79,6 +85,16 @@ now, so later edits do not change this run.`,
 	return c
 }
 
+// beforeDash takes n arguments before a `--`, and any after it.
+func beforeDash(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if at := c.ArgsLenAtDash(); at >= 0 {
+			args = args[:at]
+		}
+		return cobra.ExactArgs(n)(c, args)
+	}
+}
+
 // files makes the flags' paths absolute.
 func (f *chainFlags) files() error {
 	for i := range f.identities {
@@ -87,14 +103,6 @@ func (f *chainFlags) files() error {
 		}
 	}
 	return nil
-}
-
-func (f *chainFlags) uploadOnboard(ctx context.Context, cl *rpc.Client) (*orchestrator.PlaybookRef, error) {
-	if f.onboard == "" {
-		return nil, nil
-	}
-	ref, err := upload(ctx, cl, f.onboard)
-	return &ref, err
 }
 
 // upload snapshots the tree of a playbook and gives it to the daemon, unless
@@ -188,11 +196,13 @@ func (a *app) provisionResume() *cobra.Command {
 	var f chainFlags
 	var play string
 	c := &cobra.Command{
-		Use:   "resume RUN|WORKSPACE",
+		Use:   "resume RUN|WORKSPACE [-- ARGS]",
 		Short: "Continue a failed run at the step that failed",
 		Long: `Continue a failed run at the step that failed; what succeeded is not run again.
-The playbook is read anew from where it was, so correcting it is enough.`,
-		Args: cobra.ExactArgs(1),
+The playbook is read anew from where it was, so correcting it is enough; where it
+is not there, the run keeps the one that it has. Settings that are not given stay
+as they are.`,
+		Args: beforeDash(1),
 	}
 	f.add(c)
 	c.Flags().StringVar(&play, "playbook", "", "use this `playbook` from now on")
@@ -204,10 +214,11 @@ The playbook is read anew from where it was, so correcting it is enough.`,
 			if err != nil {
 				return err
 			}
-			spec, err := f.resume(ctx, cl, run, play, c.Flags().Changed("ssh-wait"))
+			spec, err := f.resume(ctx, a, cl, run, play, c.Flags().Changed("ssh-wait"))
 			if err != nil {
 				return err
 			}
+			spec.Args = args[1:]
 			run, err = cl.ResumeRun(ctx, string(run.ID), spec)
 			if err != nil {
 				return err
@@ -219,7 +230,9 @@ The playbook is read anew from where it was, so correcting it is enough.`,
 }
 
 // resume snapshots the run's playbooks again and collects what the flags change.
-func (f *chainFlags) resume(ctx context.Context, cl *rpc.Client, run orchestrator.Run, play string, waitChanged bool) (rpc.ResumeSpec, error) {
+// A playbook that nobody named and that is not where it was, say on the machine
+// of another operator, stays the one that the daemon has.
+func (f *chainFlags) resume(ctx context.Context, a *app, cl *rpc.Client, run orchestrator.Run, play string, waitChanged bool) (rpc.ResumeSpec, error) {
 	spec := rpc.ResumeSpec{Egress: f.egress, SSHIdentities: f.identities, AcceptLost: f.acceptLost}
 	if err := f.files(); err != nil {
 		return spec, err
@@ -227,19 +240,33 @@ func (f *chainFlags) resume(ctx context.Context, cl *rpc.Client, run orchestrato
 	if waitChanged {
 		spec.SSHWait = f.sshWait
 	}
-	if play == "" {
-		play = run.Spec.Playbook.Path
-	}
-	ref, err := upload(ctx, cl, play)
-	if err != nil {
+	var err error
+	if spec.Playbook, err = a.again(ctx, cl, play, &run.Spec.Playbook); err != nil {
 		return spec, err
 	}
-	spec.Playbook = &ref
-	if f.onboard == "" && run.Spec.OnboardPlaybook != nil {
-		f.onboard = run.Spec.OnboardPlaybook.Path
-	}
-	spec.OnboardPlaybook, err = f.uploadOnboard(ctx, cl)
+	spec.OnboardPlaybook, err = a.again(ctx, cl, f.onboard, run.Spec.OnboardPlaybook)
 	return spec, err
+}
+
+// again uploads the playbook that was named, else the one that the run had from
+// where it was; nil keeps the run's.
+func (a *app) again(ctx context.Context, cl *rpc.Client, named string, had *orchestrator.PlaybookRef) (*orchestrator.PlaybookRef, error) {
+	path := named
+	if path == "" {
+		if had == nil {
+			return nil, nil
+		}
+		path = had.Path
+	}
+	ref, err := upload(ctx, cl, path)
+	if named == "" && errors.Is(err, orchestrator.ErrNotFound) {
+		a.say("there is no %s here: the run keeps the playbook that it was submitted with", path)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &ref, nil
 }
 
 func (a *app) provisionCancel() *cobra.Command {

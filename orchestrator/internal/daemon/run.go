@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/ansible"
 	"github.com/exocomp/exocomp/orchestrator/internal/secrets"
 	"github.com/exocomp/exocomp/orchestrator/rpc"
 )
 
 // SubmitRun implements [rpc.Runs].
 func (d *Daemon) SubmitRun(ctx context.Context, key, workspace string, spec orchestrator.RunSpec) (orchestrator.Run, error) {
-	if err := d.checkSpec(spec); err != nil {
+	if err := d.checkSpec(&spec); err != nil {
 		return orchestrator.Run{}, err
 	}
 	if err := d.reviewLost(ctx, workspace); err != nil {
@@ -24,13 +25,17 @@ func (d *Daemon) SubmitRun(ctx context.Context, key, workspace string, spec orch
 	return run, err
 }
 
-// checkSpec validates a spec against this machine: a mistake is refused before
-// anything is created, not by the step that meets it.
-func (d *Daemon) checkSpec(spec orchestrator.RunSpec) error {
+// checkSpec validates a spec against this machine, and gives its arguments their
+// long form: a mistake is refused before anything is created, not by the step
+// that meets it.
+func (d *Daemon) checkSpec(spec *orchestrator.RunSpec) error {
 	if err := spec.Validate(); err != nil {
 		return err
 	}
 	var m orchestrator.Mistakes
+	args, err := ansible.ParseArgs(spec.Args)
+	m.Add(err)
+	spec.Args = args
 	for _, p := range []*orchestrator.PlaybookRef{&spec.Playbook, spec.OnboardPlaybook} {
 		if p == nil {
 			continue
@@ -108,8 +113,11 @@ func (d *Daemon) ResumeRun(ctx context.Context, ref string, change rpc.ResumeSpe
 	if len(change.SSHIdentities) > 0 {
 		spec.SSHIdentities = change.SSHIdentities
 	}
+	if len(change.Args) > 0 {
+		spec.Args = change.Args
+	}
 	spec.AcceptLost = change.AcceptLost
-	if err := d.checkSpec(spec); err != nil {
+	if err := d.checkSpec(&spec); err != nil {
 		return run, err
 	}
 	if err := d.reviewLost(ctx, run.Workspace); err != nil {

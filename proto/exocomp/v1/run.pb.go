@@ -263,7 +263,9 @@ type RunSpec struct {
 	// Absolute paths on the daemon's host.
 	SshIdentities []string `protobuf:"bytes,5,rep,name=ssh_identities,json=sshIdentities,proto3" json:"ssh_identities,omitempty"`
 	// Go on although creates may be lost.
-	AcceptLost    bool `protobuf:"varint,6,opt,name=accept_lost,json=acceptLost,proto3" json:"accept_lost,omitempty"`
+	AcceptLost bool `protobuf:"varint,6,opt,name=accept_lost,json=acceptLost,proto3" json:"accept_lost,omitempty"`
+	// Passed to ansible-playbook in step 4; the daemon has an allow-list.
+	Args          []string `protobuf:"bytes,7,rep,name=args,proto3" json:"args,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -338,6 +340,13 @@ func (x *RunSpec) GetAcceptLost() bool {
 		return x.AcceptLost
 	}
 	return false
+}
+
+func (x *RunSpec) GetArgs() []string {
+	if x != nil {
+		return x.Args
+	}
+	return nil
 }
 
 // PlaybookRef names a playbook inside an uploaded snapshot.
@@ -775,6 +784,7 @@ type ResumeSpec struct {
 	Egress          []int64                `protobuf:"varint,4,rep,packed,name=egress,proto3" json:"egress,omitempty"`
 	SshIdentities   []string               `protobuf:"bytes,5,rep,name=ssh_identities,json=sshIdentities,proto3" json:"ssh_identities,omitempty"`
 	AcceptLost      bool                   `protobuf:"varint,6,opt,name=accept_lost,json=acceptLost,proto3" json:"accept_lost,omitempty"`
+	Args            []string               `protobuf:"bytes,7,rep,name=args,proto3" json:"args,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -849,6 +859,13 @@ func (x *ResumeSpec) GetAcceptLost() bool {
 		return x.AcceptLost
 	}
 	return false
+}
+
+func (x *ResumeSpec) GetArgs() []string {
+	if x != nil {
+		return x.Args
+	}
+	return nil
 }
 
 type ResumeRunResponse struct {
@@ -1011,7 +1028,7 @@ const file_exocomp_v1_run_proto_rawDesc = "" +
 	"\vfinished_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"finishedAt\x12&\n" +
 	"\x05steps\x18\n" +
-	" \x03(\v2\x10.exocomp.v1.StepR\x05steps\"\x98\x02\n" +
+	" \x03(\v2\x10.exocomp.v1.StepR\x05steps\"\xac\x02\n" +
 	"\aRunSpec\x123\n" +
 	"\bplaybook\x18\x01 \x01(\v2\x17.exocomp.v1.PlaybookRefR\bplaybook\x12B\n" +
 	"\x10onboard_playbook\x18\x02 \x01(\v2\x17.exocomp.v1.PlaybookRefR\x0fonboardPlaybook\x124\n" +
@@ -1019,7 +1036,8 @@ const file_exocomp_v1_run_proto_rawDesc = "" +
 	"\x06egress\x18\x04 \x03(\x03R\x06egress\x12%\n" +
 	"\x0essh_identities\x18\x05 \x03(\tR\rsshIdentities\x12\x1f\n" +
 	"\vaccept_lost\x18\x06 \x01(\bR\n" +
-	"acceptLost\"O\n" +
+	"acceptLost\x12\x12\n" +
+	"\x04args\x18\a \x03(\tR\x04args\"O\n" +
 	"\vPlaybookRef\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x14\n" +
 	"\x05entry\x18\x02 \x01(\tR\x05entry\x12\x16\n" +
@@ -1043,7 +1061,7 @@ const file_exocomp_v1_run_proto_rawDesc = "" +
 	"\x04runs\x18\x01 \x03(\v2\x0f.exocomp.v1.RunR\x04runs\"P\n" +
 	"\x10ResumeRunRequest\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12*\n" +
-	"\x04spec\x18\x02 \x01(\v2\x16.exocomp.v1.ResumeSpecR\x04spec\"\x9b\x02\n" +
+	"\x04spec\x18\x02 \x01(\v2\x16.exocomp.v1.ResumeSpecR\x04spec\"\xaf\x02\n" +
 	"\n" +
 	"ResumeSpec\x123\n" +
 	"\bplaybook\x18\x01 \x01(\v2\x17.exocomp.v1.PlaybookRefR\bplaybook\x12B\n" +
@@ -1052,7 +1070,8 @@ const file_exocomp_v1_run_proto_rawDesc = "" +
 	"\x06egress\x18\x04 \x03(\x03R\x06egress\x12%\n" +
 	"\x0essh_identities\x18\x05 \x03(\tR\rsshIdentities\x12\x1f\n" +
 	"\vaccept_lost\x18\x06 \x01(\bR\n" +
-	"acceptLost\"6\n" +
+	"acceptLost\x12\x12\n" +
+	"\x04args\x18\a \x03(\tR\x04args\"6\n" +
 	"\x11ResumeRunResponse\x12!\n" +
 	"\x03run\x18\x01 \x01(\v2\x0f.exocomp.v1.RunR\x03run\":\n" +
 	"\x10CancelRunRequest\x12\x10\n" +

@@ -80,6 +80,7 @@ func (h *Handler) prepare(ctx context.Context, a *jobs.Attempt) (supervised.Run,
 		Phase:      phase,
 		Playbook:   ansible.Playbook{Snapshot: dir, Entry: run.Spec.Playbook.Entry},
 		Inventory:  inv,
+		Args:       run.Spec.Args,
 		Identities: run.Spec.SSHIdentities,
 		Prepare:    func() error { return supervised.Unpack(ctx, h.Snapshots, run.Spec.Playbook.Digest, dir) },
 	}, nil
