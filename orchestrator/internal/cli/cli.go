@@ -74,10 +74,10 @@ func (a *app) complain(err error) {
 		} else {
 			line = "  " + line
 		}
-		_, _ = fmt.Fprintln(a.Err, line)
+		_, _ = fmt.Fprintln(a.Err, printable(line))
 	}
 	if f.Hint != "" {
-		_, _ = fmt.Fprintln(a.Err, "  next: "+f.Hint)
+		_, _ = fmt.Fprintln(a.Err, "  next: "+printable(f.Hint))
 	}
 }
 
@@ -158,5 +158,5 @@ func (a *app) with(ctx context.Context, f func(*rpc.Client) error) error {
 
 // say prints a line for people.
 func (a *app) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(a.Err, format+"\n", args...)
+	_, _ = fmt.Fprintln(a.Err, printable(fmt.Sprintf(format, args...)))
 }

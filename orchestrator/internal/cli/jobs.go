@@ -82,7 +82,7 @@ func (a *app) jobsLogs() *cobra.Command {
 			return err
 		}
 		return a.with(c.Context(), func(cl *rpc.Client) error {
-			err := cl.FollowLog(c.Context(), rpc.LogRequest{Job: id, Follow: follow}, a.Out)
+			err := a.jobLog(c.Context(), cl, id, follow)
 			return waitEnded(c.Context(), err, "job "+string(id), "exocomp jobs logs -f "+string(id))
 		})
 	}

@@ -53,7 +53,7 @@ func (a *app) runLogs(ctx context.Context, cl *rpc.Client, id orchestrator.RunID
 			}
 			printed[j.ID], news = true, true
 			a.say("── step %d %s, attempt %d (%s)", j.Step, j.StepKind, j.Attempt.Number, j.ID)
-			if err := cl.FollowLog(ctx, rpc.LogRequest{Job: j.ID, Follow: follow}, a.Out); err != nil {
+			if err := a.jobLog(ctx, cl, j.ID, follow); err != nil {
 				return err
 			}
 		}
@@ -92,4 +92,11 @@ func awaitNextJob(ctx context.Context, cl *rpc.Client, id orchestrator.RunID, pr
 		return nil
 	}
 	return err
+}
+
+// jobLog prints a job's log. What hosts and tasks have said is only text in it.
+func (a *app) jobLog(ctx context.Context, cl *rpc.Client, id orchestrator.JobID, follow bool) error {
+	w := &printableWriter{w: a.Out}
+	err := cl.FollowLog(ctx, rpc.LogRequest{Job: id, Follow: follow}, w)
+	return errors.Join(err, w.Close())
 }

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -41,7 +44,7 @@ func (a *app) table(head []string, rows [][]string, none string) error {
 	}
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	for _, row := range append([][]string{head}, rows...) {
-		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
+		if _, err := fmt.Fprintln(w, printable(strings.Join(row, "\t"))); err != nil {
 			return err
 		}
 	}
@@ -86,15 +89,50 @@ func duration(d time.Duration) string {
 	}
 }
 
-// printable replaces control characters, so that no log line or host name moves
-// the cursor of somebody's terminal.
+// printable replaces what is not text (control characters, and invisible ones
+// such as those that turn the direction of writing), so that no log line or host
+// name does more to somebody's terminal than stand there.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < 0x20 && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		if r != '\t' && !unicode.IsGraphic(r) {
 			return '?'
 		}
 		return r
 	}, s)
+}
+
+// printableWriter passes text on as [printable] makes it, line ends excepted. A
+// rune that two writes divide is put together again; Close passes on half a one
+// that stands at the end.
+type printableWriter struct {
+	w    io.Writer
+	half []byte
+}
+
+func (p *printableWriter) Write(b []byte) (int, error) {
+	text := append(p.half, b...)
+	whole := len(text)
+	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
+		if last := text[len(text)-i:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				whole -= i
+			}
+			break
+		}
+	}
+	p.half = slices.Clone(text[whole:])
+	return len(b), p.pass(text[:whole])
+}
+
+func (p *printableWriter) Close() error { return p.pass(p.half) }
+
+func (p *printableWriter) pass(text []byte) error {
+	lines := strings.Split(string(text), "\n")
+	for i := range lines {
+		lines[i] = printable(lines[i])
+	}
+	_, err := io.WriteString(p.w, strings.Join(lines, "\n"))
+	return err
 }
 
 // indent prints each line of text behind prefix.

@@ -26,7 +26,9 @@ func printRun(w io.Writer, r orchestrator.Run) {
 	if failed.State == orchestrator.StepFailed {
 		printFailure(w, failed.Failure, failed.Report)
 		out("  log   exocomp jobs logs %s", failed.Job)
-		out("  then  exocomp provision resume %s", r.ID)
+		if then := "exocomp provision resume " + string(r.ID); failed.Failure == nil || !strings.Contains(failed.Failure.Hint, then) {
+			out("  then  %s", then)
+		}
 	}
 }
 

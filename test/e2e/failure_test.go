@@ -1,0 +1,143 @@
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/exocomp/exocomp/orchestrator"
+)
+
+// TestFailureOfAPlayIsExplainedAndResumed: status names step, host, task and
+// last lines; a corrected playbook goes on at the failed step, and nothing
+// before it is done again.
+func TestFailureOfAPlayIsExplainedAndResumed(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	s.start()
+	h := s.host("web1")
+	applies := s.gate("apply")
+	s.infra("edge", map[string]vars{"web1": hostVars(h)}, resource("count", applies.count()))
+	play := func(second string) string {
+		return s.playbook("p", strings.ReplaceAll(rawPlay("tf:edge", "true", second), "Line 2", "Break the thing"))
+	}
+
+	r, run := s.provision("edge", play("echo it is really broken >&2; exit 7"))
+	s.holds(r.code == 1, "a failed chain ends with exit code 1", r)
+	if run.State != orchestrator.RunFailed || run.Steps[3].Report == nil || run.Steps[3].Failure == nil {
+		t.Fatalf("run: %+v", run)
+	}
+	step := run.Steps[3]
+	failure, report := step.Failure, step.Report
+	s.holds(failure.Code == orchestrator.CodeFailed && strings.Contains(failure.Message, "Break the thing") && strings.Contains(failure.Message, "web1"),
+		"the failure names task and host", failure)
+	s.holds(report.Task == "Break the thing", "the report names the task", report)
+	s.holds(len(report.Hosts) == 1 && report.Hosts[0].Name == "web1" && report.Hosts[0].State == orchestrator.HostFailed && report.Hosts[0].Task == report.Task,
+		"the report names the host that failed and in which task", report.Hosts)
+	s.holds(strings.Contains(strings.Join(report.LastLines, "\n"), "it is really broken"), "the report has the last lines", report.LastLines)
+
+	text := s.ok("provision", "status", "edge").stdout
+	for _, part := range []string{
+		"4  ansible-play", "failed", "task  Break the thing", "host  web1: failed",
+		"it is really broken", "exocomp jobs logs " + string(step.Job), "exocomp provision resume " + string(run.ID),
+	} {
+		s.holds(strings.Contains(text, part), "status says "+part, text)
+	}
+	s.holds(strings.Contains(r.stdout, "Break the thing"), "--wait ends with the same view", r)
+
+	before := len(h.Logins())
+	play("echo repaired")
+	s.ok("provision", "resume", "edge", "--wait")
+	resumed := s.run("edge")
+	s.holds(resumed.ID == run.ID && resumed.State == orchestrator.RunSucceeded, "the same run succeeds after its resume", resumed)
+	for i, want := range []int{1, 1, 1, 2} {
+		s.holds(resumed.Steps[i].Attempts == want, string(resumed.Steps[i].Kind)+" was run as often as it had to be", resumed.Steps[i])
+	}
+	applies.ran(1)
+	for _, l := range h.Logins()[before:] {
+		s.holds(l.User == "exocomp", "only the play logged in after the resume", l)
+	}
+	e := s.awaitEvent("of the resume", func(e orchestrator.Event) bool { return e.Kind == orchestrator.EventRunResumed }, "--run", string(run.ID))
+	s.holds(strings.Contains(e.Message, run.Spec.Playbook.Digest) && strings.Contains(e.Message, resumed.Spec.Playbook.Digest) &&
+		run.Spec.Playbook.Digest != resumed.Spec.Playbook.Digest, "the event carries old and new digest", e)
+
+	refused := s.fails(4, []string{"succeeded"}, "provision", "resume", "edge")
+	s.assertSentence(refused)
+}
+
+// TestFailureOfACaptureIsExplainedAndResumed: what was applied stays applied;
+// corrected outputs go on in the same run.
+func TestFailureOfACaptureIsExplainedAndResumed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	applies := s.gate("apply")
+	once := resource("count", applies.count())
+	dir := s.infra("edge", nil, once)
+	config := filepath.Join("infra", "edge", "main.tf")
+	s.writeFile(config, once+"output \"hosts\" {\n  value = [\"web1\"]\n}\n")
+	play := s.playbook("p", rawPlay("tf:edge", "true"))
+
+	r, run := s.provision("edge", play)
+	s.holds(r.code == 1 && run.State == orchestrator.RunFailed, "an output of another shape fails the chain", r)
+	f := run.Steps[0].Failure
+	s.holds(f != nil && strings.Contains(f.Message, "hosts") && strings.Contains(f.Hint, "resume"),
+		"the failure names the output and what to do", f)
+	for _, step := range run.Steps[1:] {
+		s.holds(step.State == orchestrator.StepBlocked, "later steps stay blocked", step)
+	}
+	s.holds(strings.Contains(s.read(filepath.Join(dir, "terraform.tfstate")), "terraform_data"), "what was applied stays applied")
+	s.fails(2, []string{"edge"}, "inventory", "show", "edge")
+
+	s.infra("edge", thisMachine(), once)
+	s.ok("provision", "resume", string(run.ID), "--wait")
+	applies.ran(1)
+	s.holds(s.run("edge").State == orchestrator.RunSucceeded, "corrected outputs go on in the same run")
+}
+
+// TestFailureWordsAreHarmless: what a host, a task or a template says never
+// reaches a terminal as more than text.
+func TestFailureWordsAreHarmless(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	const hostile = "\x1b]0;owned\x07\x1b[2J\u009b31m\u202eevil %s %n"
+	s.workspace("edge", thisMachine())
+	// YAML takes some control characters only as escapes
+	escaped := strings.ReplaceAll(quoteYAML(hostile), "\u009b", `\u009b`)
+	play := s.playbook("p", "- hosts: tf:edge\n  gather_facts: false\n  tasks:\n"+
+		"    - name: "+escaped+"\n      ansible.builtin.fail:\n        msg: "+escaped+"\n")
+	r, run := s.provision("edge", play)
+	s.holds(r.code == 1 && run.Steps[3].State == orchestrator.StepFailed, "the play fails", r)
+	job := string(run.Steps[3].Job)
+	said := []result{
+		r,
+		s.ok("provision", "status", "edge"),
+		s.ok("provision", "logs", "edge"),
+		s.ok("jobs", "show", job),
+		s.ok("jobs", "logs", job),
+		s.ok("jobs", "list"),
+		s.ok("events", "--workspace", "edge"),
+	}
+	s.holds(strings.Contains(said[1].stdout, "evil %s %n"), "the words themselves are shown", said[1])
+
+	// Names that only an error message could carry.
+	s.workspace("evil", map[string]vars{"web" + hostile: {"ansible_host": "192.0.2.1"}})
+	r, _ = s.provision("evil", play)
+	s.holds(r.code == 1, "a host of that name is refused", r)
+	said = append(said, r,
+		s.ok("provision", "status", "evil"),
+		s.fails(2, []string{"evil"}, "host", "onboard", "edge/"+hostile),
+		s.fails(2, []string{"evil"}, "provision", "run", "edge", hostile),
+		s.fails(2, []string{"evil"}, "workspace", "show", hostile),
+		s.fails(2, []string{"evil"}, hostile),
+	)
+	for _, r := range said {
+		for _, text := range []string{r.stdout, r.stderr} {
+			if i := strings.IndexFunc(text, func(c rune) bool { return c != '\n' && c != '\t' && !unicode.IsGraphic(c) }); i >= 0 {
+				t.Errorf("exocomp %.40q prints %q", r.args, text[max(0, i-60):min(len(text), i+60)])
+			}
+		}
+	}
+}
