@@ -235,6 +235,45 @@ func TestCrashAtEveryFaultPoint(t *testing.T) {
 	s.assertClean()
 }
 
+// What a machine that restarts loses besides its processes is the runtime
+// directory, saved plans and prepared plays in it. The daemon dies between two
+// tools, and it is gone: the step begins again.
+func TestCrashThatEmptiesTheRuntimeDirectory(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	apply, play := s.gate("apply"), s.gate("play")
+	s.infra("edge", thisMachine(), resource("counted", apply.count()))
+	site := s.playbook("site", rawPlay("tf:edge", play.count()))
+	s.ok("drain")
+	run := s.submit("edge", site)
+	s.stop()
+	faults := []string{"after-result:plan", "after-intent:apply", "after-intent:play"}
+	once := filepath.Join(s.dir, "once")
+	if err := os.Mkdir(once, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range faults {
+		s.start("EXOCOMP_FAULT="+strings.Join(faults, ","), "EXOCOMP_FAULT_ONCE="+once)
+		if i == 0 {
+			s.cli("drain", "--off") // the daemon may die before it answers
+		}
+		select {
+		case <-s.daemon.exited:
+		case <-time.After(patience):
+			t.Fatalf("not reached: %v", missing(t, once, faults))
+		}
+		if err := os.RemoveAll(s.runtime()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.start()
+	s.wantAttempts(s.awaitRun(string(run)), [4]int{3, 1, 1, 1}, [4]int{2, 0, 0, 0})
+	apply.ran(1)
+	play.ran(1)
+	s.assertClean()
+}
+
 // missing returns the faults that did not happen.
 func missing(t *testing.T, once string, faults []string) []string {
 	t.Helper()

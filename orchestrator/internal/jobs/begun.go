@@ -2,17 +2,16 @@ package jobs
 
 import (
 	"context"
-	"os"
 	"time"
 )
 
 // Began reports whether a phase was started in this attempt, by this daemon or
-// one before it: [Attempt.Exec] will then not start it again. A handler that
-// prepares files for a phase asks before it does so, because a tool that was
-// adopted may be using them.
+// one before it: [Attempt.Exec] will then not start it again. A supervisor that
+// ended before it started anything does not count.
 func (a *Attempt) Began(phase string) bool {
-	_, err := os.Stat(a.control(phase).dir)
-	return err == nil
+	v, lock, err := a.control(phase).look(a.Job.Attempt.Token)
+	closeLock(lock)
+	return err != nil || v != phaseFresh
 }
 
 // doingInterval bounds how often [Attempt.Doing] writes to the ledger.

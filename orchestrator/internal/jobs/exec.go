@@ -71,6 +71,10 @@ func (a *Attempt) Exec(ctx context.Context, t Tool) (Result, error) {
 					"the supervisor of phase %s ended before it started anything: %s", t.Phase, c.lastWords())
 			}
 			started, adopted = true, false
+			if err := t.prepare(); err != nil {
+				closeLock(lock)
+				return Result{}, err
+			}
 			if exited, err = a.start(ctx, t, c, lock); err != nil {
 				return Result{}, err
 			}

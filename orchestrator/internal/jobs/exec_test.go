@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 )
 
 func TestExecTellsHowTheToolEnded(t *testing.T) {
@@ -67,6 +68,45 @@ func TestExecOfAFinishedPhaseRunsNothing(t *testing.T) {
 	}
 	if !a.Began("play") || a.Began("other") {
 		t.Error("Began does not know which phase was begun")
+	}
+}
+
+// A supervisor that ended before it started anything leaves a phase as it was:
+// fresh, so it is prepared again. A phase that is over is not.
+func TestExecPreparesOnlyWhatItStarts(t *testing.T) {
+	w := newWorld(t)
+	a := w.attempt(t)
+	tool := a.control("play")
+	if err := durable.Mkdir(tool.dir); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := tool.tryLock(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeLock(lock)
+	if a.Began("play") {
+		t.Error("a phase in which nothing ran has begun")
+	}
+	prepared := 0
+	for range 2 {
+		whole := w.tool(phaseSpec{Phase: "play", Script: "exit 0"})
+		_, err := a.Exec(t.Context(), Tool{Phase: "play", Prepare: func(t *Tool) error {
+			prepared++
+			t.Argv, t.Env, t.Dir = whole.Argv, whole.Env, whole.Dir
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if prepared != 1 {
+		t.Errorf("prepared %d times, want once", prepared)
+	}
+	want := errors.New("no such key")
+	_, err = a.Exec(t.Context(), Tool{Phase: "other", Prepare: func(*Tool) error { return want }})
+	if !errors.Is(err, want) || a.Began("other") {
+		t.Errorf("an error of Prepare is not the caller's, or something was started: %v", err)
 	}
 }
 

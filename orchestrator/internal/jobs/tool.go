@@ -46,6 +46,11 @@ type Tool struct {
 	Events     bool // give it a descriptor for events, see [EventsEnv]
 	Sandbox    sandbox.Policy
 
+	// Prepare, where set, is called on Exec's goroutine right before the tool is
+	// started, and only then: it lays out files, which an adopted tool may be
+	// using, and completes Argv, Env, Dir and AgentKeys. Exec returns its error.
+	Prepare func(*Tool) error
+
 	// OnEvent and OnStdout are called in the daemon, on Exec's goroutine, with
 	// each whole line of the events and of the raw output while they are
 	// written; before Exec returns they have seen every line. An adopted or
@@ -114,24 +119,38 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 var phaseName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 
-// validate reports a mistake of the driver.
+// badTool is a mistake of the driver.
+func badTool(format string, args ...any) error {
+	return orchestrator.Errorf(orchestrator.CodeInternal, format, args...)
+}
+
+// validate checks what must be known of a phase that may be over.
 func (t Tool) validate() error {
-	bad := func(format string, args ...any) error {
-		return orchestrator.Errorf(orchestrator.CodeInternal, format, args...)
-	}
 	switch {
 	case !phaseName.MatchString(t.Phase):
-		return bad("phase %q is not a name", t.Phase)
-	case len(t.Argv) == 0 || !filepath.IsAbs(t.Argv[0]):
-		return bad("phase %s names no absolute path to execute", t.Phase)
-	case !filepath.IsAbs(t.Dir):
-		return bad("phase %s has no absolute working directory", t.Phase)
+		return badTool("phase %q is not a name", t.Phase)
 	case t.OnStdout != nil && !t.KeepStdout:
-		return bad("phase %s reads an output that is not kept", t.Phase)
+		return badTool("phase %s reads an output that is not kept", t.Phase)
+	}
+	return nil
+}
+
+// prepare completes the tool and checks what is started.
+func (t *Tool) prepare() error {
+	if t.Prepare != nil {
+		if err := t.Prepare(t); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(t.Argv) == 0 || !filepath.IsAbs(t.Argv[0]):
+		return badTool("phase %s names no absolute path to execute", t.Phase)
+	case !filepath.IsAbs(t.Dir):
+		return badTool("phase %s has no absolute working directory", t.Phase)
 	}
 	for _, e := range t.Env {
 		if name, _, ok := strings.Cut(e, "="); !ok || name == "" {
-			return bad("phase %s has a malformed environment entry", t.Phase)
+			return badTool("phase %s has a malformed environment entry", t.Phase)
 		}
 	}
 	return t.Sandbox.Validate()

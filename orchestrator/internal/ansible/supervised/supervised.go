@@ -41,8 +41,8 @@ type Run struct {
 	// Identities are private key files on this machine that the run may log in
 	// with, besides the fleet key.
 	Identities []string
-	// Prepare, where set, is called before the first start of the phase, to lay
-	// out what the playbook needs.
+	// Prepare, where set, is called right before the phase is started, to lay out
+	// what the playbook needs.
 	Prepare func() error
 }
 
@@ -58,50 +58,45 @@ type Result struct {
 const lastLines = 20
 
 // Execute runs r as a phase of a. Its error is that of [jobs.Attempt.Exec], or
-// a machine's mistake before the phase began; the handler returns it.
+// says why the phase could not be prepared; the handler returns it.
 func (x *Runner) Execute(ctx context.Context, a *jobs.Attempt, r Run) (Result, error) {
-	tool, err := x.tool(ctx, a, r)
-	if err != nil {
-		return Result{Err: err}, nil
-	}
-	tool.OnEvent = func(line []byte) {
-		if text := ansible.Doing(line); text != "" {
-			a.Doing(ctx, text)
-		}
-	}
-	res, err := a.Exec(ctx, tool)
+	res, err := a.Exec(ctx, jobs.Tool{
+		Phase:   r.Phase,
+		Events:  true,
+		Prepare: func(t *jobs.Tool) error { return x.prepare(ctx, a, r, t) },
+		OnEvent: func(line []byte) {
+			if text := ansible.Doing(line); text != "" {
+				a.Doing(ctx, text)
+			}
+		},
+	})
 	if err != nil {
 		return Result{}, err
 	}
 	return x.judge(a, r, res)
 }
 
-// tool describes the phase. One that has begun is adopted or over: its files
-// are in use or settled, and nothing is prepared again.
-func (x *Runner) tool(ctx context.Context, a *jobs.Attempt, r Run) (jobs.Tool, error) {
+// prepare lays out what the run needs and completes its tool.
+func (x *Runner) prepare(ctx context.Context, a *jobs.Attempt, r Run, tool *jobs.Tool) error {
 	install, err := x.Locate(ctx)
 	if err != nil {
-		return jobs.Tool{}, err
-	}
-	tool := jobs.Tool{Phase: r.Phase, Argv: []string{install.Path}, Dir: a.WorkDir, Events: true}
-	if a.Began(r.Phase) {
-		return tool, nil
+		return err
 	}
 	if r.Prepare != nil {
 		if err := r.Prepare(); err != nil {
-			return jobs.Tool{}, err
+			return err
 		}
 	}
 	content, err := inventory.Render(r.Inventory)
 	if err != nil {
-		return jobs.Tool{}, err
+		return err
 	}
 	known, err := x.knownHosts(ctx, r.Inventory)
 	if err != nil {
-		return jobs.Tool{}, err
+		return err
 	}
 	if tool.AgentKeys, err = x.keys(r.Identities); err != nil {
-		return jobs.Tool{}, err
+		return err
 	}
 	p, err := ansible.Prepare(ansible.Input{
 		Install: install, Playbook: r.Playbook, Work: a.WorkDir,
@@ -109,10 +104,10 @@ func (x *Runner) tool(ctx context.Context, a *jobs.Attempt, r Run) (jobs.Tool, e
 		Path: os.Getenv("PATH"),
 	})
 	if err != nil {
-		return jobs.Tool{}, err
+		return err
 	}
 	tool.Argv, tool.Env, tool.Dir = p.Argv, p.Env, p.Dir
-	return tool, nil
+	return nil
 }
 
 // knownHosts returns the pins of the inventory's hosts and no others.

@@ -29,8 +29,8 @@ func (a *attempt) apply(ctx context.Context) (orchestrator.Outcome, error) {
 	if plan.Empty() {
 		return out, nil
 	}
-	if _, err := os.Stat(a.planFile()); err != nil && !a.Began(phaseApply) {
-		return out, jobs.ErrLost // a reboot took the saved plan before it was applied
+	if a.planGone() && !a.Began(phaseApply) {
+		return out, jobs.ErrLost
 	}
 	return a.execute(ctx, plan, out)
 }
@@ -125,7 +125,17 @@ func (a *attempt) plan(ctx context.Context) (tofu.Plan, error) {
 	if f := a.ended(res, "tofu plan"); f != nil {
 		return tofu.Plan{}, f.Err()
 	}
+	if a.planGone() {
+		return tofu.Plan{}, &phaseError{jobs.ErrLost}
+	}
 	return a.module.ShowPlan(ctx, a.planFile())
+}
+
+// planGone reports whether the saved plan of a finished phase is not there: it
+// lies in the runtime directory, which a restart of the machine empties.
+func (a *attempt) planGone() bool {
+	_, err := os.Stat(a.planFile())
+	return errors.Is(err, os.ErrNotExist)
 }
 
 // gate refuses what a person would have to approve.

@@ -106,8 +106,12 @@ func (h *Handler) prepare(ctx context.Context, a *jobs.Attempt) (*attempt, error
 	if err != nil {
 		return nil, err
 	}
-	if err := tofu.CheckDir(ws.Dir); err != nil {
-		return nil, err
+	// What bars a beginning is no reason to end a tool that was adopted.
+	fresh := a.Job.Phase == ""
+	if fresh {
+		if err := tofu.CheckDir(ws.Dir); err != nil {
+			return nil, err
+		}
 	}
 	install, err := h.Locate(ctx)
 	if err != nil {
@@ -129,8 +133,10 @@ func (h *Handler) prepare(ctx context.Context, a *jobs.Attempt) (*attempt, error
 		}
 		at.chain = &run.Spec
 		at.acceptLost = run.Spec.AcceptLost
-		if err := h.Preflight(ctx); err != nil {
-			return nil, err
+		if fresh {
+			if err := h.Preflight(ctx); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return at, nil
