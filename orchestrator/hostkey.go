@@ -58,6 +58,34 @@ func DialAddress(host string, port int) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
+// PinChanges is what a look at hosts, or a person, changes of the pins. The
+// ledger makes it as a whole, in the order of the fields.
+type PinChanges struct {
+	Job    JobID   // that found it, or empty
+	By     Peer    // who asked
+	Events []Event // facts that change no pin, such as a key that was not accepted
+	Retire []PinRetirement
+	Rotate []PinRotation
+	Add    []Pin // new pins, and known ones that gain users or an instance id
+}
+
+// Empty reports whether there is nothing to record.
+func (c PinChanges) Empty() bool {
+	return len(c.Events)+len(c.Retire)+len(c.Rotate)+len(c.Add) == 0
+}
+
+// PinRetirement ends pins for everybody who refers to them.
+type PinRetirement struct {
+	Pins   []Pin
+	Reason string
+}
+
+// PinRotation replaces the pins of one address, because a person said so.
+type PinRotation struct {
+	Old []Pin
+	New Pin
+}
+
 // PinFilter selects pins; empty fields select every live pin.
 type PinFilter struct {
 	Workspace      string // only pins that a host of it refers to

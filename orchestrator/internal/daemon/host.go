@@ -43,8 +43,11 @@ func (d *Daemon) ForgetHost(ctx context.Context, ref string) (orchestrator.Pin, 
 			of = append(of, p)
 		}
 	}
-	peer := rpc.PeerFrom(ctx)
-	if err := d.pins.RetirePins(ctx, of, "forgotten by a person", peer); err != nil {
+	err = d.pins.ChangePins(ctx, orchestrator.PinChanges{
+		By:     rpc.PeerFrom(ctx),
+		Retire: []orchestrator.PinRetirement{{Pins: of, Reason: "forgotten by a person"}},
+	})
+	if err != nil {
 		return orchestrator.Pin{}, err
 	}
 	return of[0], nil

@@ -21,7 +21,7 @@ import (
 // wire makes the handlers and the engine over what is open.
 func (d *Daemon) wire(start orchestrator.DaemonStart) {
 	runner := &supervised.Runner{Pins: d.ledger, Locate: d.tools.ansible, FleetKey: d.fleet.Private()}
-	d.pins = &engine.PinStore{PinLedger: d.ledger}
+	d.pins = &engine.PinStore{Store: d.ledger}
 	d.engine = engine.New(engine.Config{
 		Ledger:    d.ledger,
 		Publisher: d.publisher,

@@ -10,26 +10,13 @@ import (
 	"github.com/exocomp/exocomp/orchestrator"
 )
 
-// Decision is what the scans mean, given the pins. Whoever carries it out
-// retires first, then rotates and adds.
+// Decision is what the scans mean, given the pins.
 type Decision struct {
 	Add     []orchestrator.Pin // new pins, and known ones to which another host refers from now on
-	Retire  []Retirement
-	Rotate  []Rotation
+	Retire  []orchestrator.PinRetirement
+	Rotate  []orchestrator.PinRotation
 	Changed []ChangedKey
 	Hosts   []HostVerdict // one for each want, in their order
-}
-
-// Retirement ends pins of one place.
-type Retirement struct {
-	Pins   []orchestrator.Pin
-	Reason string
-}
-
-// Rotation replaces the pins of one place, because a person said so.
-type Rotation struct {
-	Old []orchestrator.Pin
-	New orchestrator.Pin
 }
 
 // ChangedKey is a host where a scan met another key than the pinned one.
@@ -93,7 +80,7 @@ func (d *Decision) site(s *site, key ssh.PublicKey, rotate bool) {
 		d.found(accepting, "%s pinned%s", pin.SHA256, how(pin.Source))
 	case s.rebuilt():
 		reason := rebuiltReason(s, accepting[0])
-		d.Retire = append(d.Retire, Retirement{Pins: s.pins, Reason: reason})
+		d.Retire = append(d.Retire, orchestrator.PinRetirement{Pins: s.pins, Reason: reason})
 		d.Add = append(d.Add, pin)
 		d.found(accepting, "%s pinned%s: %s", pin.SHA256, how(pin.Source), reason)
 	case known >= 0:
@@ -145,7 +132,7 @@ func (d *Decision) rotate(s *site, pin orchestrator.Pin) {
 			}
 		}
 	}
-	d.Rotate = append(d.Rotate, Rotation{Old: s.pins, New: pin})
+	d.Rotate = append(d.Rotate, orchestrator.PinRotation{Old: s.pins, New: pin})
 }
 
 func how(source orchestrator.PinSource) string {

@@ -10,19 +10,12 @@ import (
 	"github.com/exocomp/exocomp/orchestrator/internal/fault"
 )
 
-// Store keeps pins. Each method commits its change and its event together.
+// Store keeps pins.
 type Store interface {
-	// PinsAt returns the matched pins of an address, whoever refers to them.
-	PinsAt(ctx context.Context, host string, port int) ([]orchestrator.Pin, error)
-	// AddPins records new pins; to one that is matched already it adds the
-	// users, and the instance id.
-	AddPins(ctx context.Context, job orchestrator.JobID, pins []orchestrator.Pin) error
-	// RetirePins ends pins for everybody who refers to them.
-	RetirePins(ctx context.Context, pins []orchestrator.Pin, reason string, by orchestrator.Peer) error
-	// RotatePin retires the old pins and records the new one.
-	RotatePin(ctx context.Context, old []orchestrator.Pin, pin orchestrator.Pin, by orchestrator.Peer) error
-	// AppendEvent records that a scan met another key than the pinned one.
-	AppendEvent(ctx context.Context, e orchestrator.Event) error
+	// Pins returns the pins that the filter selects, whoever refers to them.
+	Pins(ctx context.Context, filter orchestrator.PinFilter) ([]orchestrator.Pin, error)
+	// ChangePins makes the changes and records their events, all or nothing.
+	ChangePins(ctx context.Context, c orchestrator.PinChanges) error
 }
 
 // Pinner pins the keys of hosts, or holds them against their pins.
@@ -49,9 +42,10 @@ type Request struct {
 // is [orchestrator.CodeRefused] if a key is not the expected one. An error
 // without a report is the store's.
 func (p *Pinner) Pin(ctx context.Context, r Request) ([]orchestrator.HostReport, error) {
-	pins, err := p.load(ctx, r.Hosts)
+	// All of them in one read: a fleet has as many hosts as pins.
+	pins, err := p.Store.Pins(ctx, orchestrator.PinFilter{})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read pins: %w", err)
 	}
 	scans := p.scan(ctx, sites(r.Hosts, pins), r.Rotate)
 	if err := ctx.Err(); err != nil {
@@ -62,18 +56,6 @@ func (p *Pinner) Pin(ctx context.Context, r Request) ([]orchestrator.HostReport,
 		return nil, err
 	}
 	return report(d), failure(d)
-}
-
-func (p *Pinner) load(ctx context.Context, wants []HostWant) ([]orchestrator.Pin, error) {
-	var pins []orchestrator.Pin
-	for _, s := range sites(wants, nil) {
-		at, err := p.Store.PinsAt(ctx, s.place.host, s.place.port)
-		if err != nil {
-			return nil, fmt.Errorf("read pins of %s: %w", s.place, err)
-		}
-		pins = append(pins, at...)
-	}
-	return pins, nil
 }
 
 // scan asks each site once; one that has no key of the expected types is asked
@@ -100,36 +82,25 @@ func (p *Pinner) scan(ctx context.Context, all []*site, rotate bool) []Result {
 
 func (p *Pinner) record(ctx context.Context, r Request, d Decision) error {
 	fault.Point(fault.BeforePinStore, string(r.Job))
-	for _, c := range d.Changed {
-		err := p.Store.AppendEvent(ctx, orchestrator.Event{
+	c := orchestrator.PinChanges{Job: r.Job, By: r.By, Retire: d.Retire, Rotate: d.Rotate, Add: d.Add}
+	for _, k := range d.Changed {
+		c.Events = append(c.Events, orchestrator.Event{
 			Kind:      orchestrator.EventPinChanged,
-			Workspace: c.Want.Workspace,
+			Workspace: k.Want.Workspace,
 			Run:       r.Run,
 			Step:      r.Step,
 			Job:       r.Job,
-			Host:      c.Want.Name,
+			Host:      k.Want.Name,
 			Warning:   true,
-			Message:   fmt.Sprintf("%s offers %s, pinned is %s", c.Pin.HostPort(), c.Seen, c.Pin.SHA256),
+			Message:   fmt.Sprintf("%s offers %s, pinned is %s", k.Pin.HostPort(), k.Seen, k.Pin.SHA256),
 			By:        r.By,
 		})
-		if err != nil {
-			return fmt.Errorf("record changed host key: %w", err)
-		}
 	}
-	for _, t := range d.Retire {
-		if err := p.Store.RetirePins(ctx, t.Pins, t.Reason, r.By); err != nil {
-			return fmt.Errorf("retire pins: %w", err)
-		}
+	if c.Empty() {
+		return nil
 	}
-	for _, t := range d.Rotate {
-		if err := p.Store.RotatePin(ctx, t.Old, t.New, r.By); err != nil {
-			return fmt.Errorf("rotate pin: %w", err)
-		}
-	}
-	if len(d.Add) > 0 {
-		if err := p.Store.AddPins(ctx, r.Job, d.Add); err != nil {
-			return fmt.Errorf("record pins: %w", err)
-		}
+	if err := p.Store.ChangePins(ctx, c); err != nil {
+		return fmt.Errorf("record pins: %w", err)
 	}
 	return nil
 }

@@ -14,46 +14,35 @@ import (
 	"github.com/exocomp/exocomp/orchestrator"
 )
 
-// memStore is a Store in memory that notes the order of its calls.
+// memStore is a Store in memory that notes its calls.
 type memStore struct {
 	pins   []orchestrator.Pin
+	reads  int
 	calls  []string
 	events []orchestrator.Event
-	err    error // returned by AddPins
+	err    error // returned by ChangePins
 }
 
-func (m *memStore) PinsAt(_ context.Context, host string, port int) (at []orchestrator.Pin, _ error) {
-	for _, p := range m.pins {
-		if p.Host == host && p.Port == port {
-			at = append(at, p)
-		}
+func (m *memStore) Pins(context.Context, orchestrator.PinFilter) ([]orchestrator.Pin, error) {
+	m.reads++
+	return slices.Clone(m.pins), nil
+}
+
+func (m *memStore) ChangePins(_ context.Context, c orchestrator.PinChanges) error {
+	m.calls = append(m.calls, fmt.Sprintf("for %s by %s: retire %d, rotate %d, add %d",
+		c.Job, c.By.Name, len(c.Retire), len(c.Rotate), len(c.Add)))
+	if m.err != nil {
+		return m.err
 	}
-	return at, nil
-}
-
-func (m *memStore) AddPins(_ context.Context, job orchestrator.JobID, pins []orchestrator.Pin) error {
-	m.calls = append(m.calls, fmt.Sprintf("add %d for %s", len(pins), job))
-	if m.err == nil {
-		m.pins = append(m.pins, pins...)
+	m.events = append(m.events, c.Events...)
+	for _, r := range c.Retire {
+		m.remove(r.Pins)
 	}
-	return m.err
-}
-
-func (m *memStore) RetirePins(_ context.Context, pins []orchestrator.Pin, _ string, by orchestrator.Peer) error {
-	m.calls = append(m.calls, fmt.Sprintf("retire %d by %s", len(pins), by.Name))
-	m.remove(pins)
-	return nil
-}
-
-func (m *memStore) RotatePin(_ context.Context, old []orchestrator.Pin, pin orchestrator.Pin, by orchestrator.Peer) error {
-	m.calls = append(m.calls, fmt.Sprintf("rotate %d by %s", len(old), by.Name))
-	m.remove(old)
-	m.pins = append(m.pins, pin)
-	return nil
-}
-
-func (m *memStore) AppendEvent(_ context.Context, e orchestrator.Event) error {
-	m.events = append(m.events, e)
+	for _, r := range c.Rotate {
+		m.remove(r.Old)
+		m.pins = append(m.pins, r.New)
+	}
+	m.pins = append(m.pins, c.Add...)
 	return nil
 }
 
@@ -92,19 +81,19 @@ func TestPinnerThroughALifetime(t *testing.T) {
 		}
 	}
 
-	mustPin("first use", false, "add 1 for job_1")
+	mustPin("first use", false, "for job_1 by ann: retire 0, rotate 0, add 1")
 	s.setKeys(rs, newKey(t, ssh.KeyAlgoECDSA256), one) // what else is offered adds nothing
 	mustPin("again", false)
 
 	s.setKeys(two)
 	report, err := pin(false)
-	if !errors.Is(err, orchestrator.ErrRefused) || report[0].State != orchestrator.HostFailed || len(store.calls) != 0 {
+	if !errors.Is(err, orchestrator.ErrRefused) || report[0].State != orchestrator.HostFailed {
 		t.Fatalf("changed: %+v, %v, store saw %q", report, err, store.calls)
 	}
 	if len(store.events) != 1 || store.events[0].Kind != orchestrator.EventPinChanged || store.events[0].Host != "web1" {
 		t.Errorf("changed: events = %+v", store.events)
 	}
-	mustPin("rotate", true, "rotate 1 by ann")
+	mustPin("rotate", true, "for job_1 by ann: retire 0, rotate 1, add 0")
 
 	s.setKeys(rs)
 	before := s.conns.Load()
@@ -118,7 +107,7 @@ func TestPinnerThroughALifetime(t *testing.T) {
 
 	want.InstanceID = "i-2"
 	store.pins[0].InstanceID = "i-1"
-	mustPin("rebuilt", false, "retire 1 by ann", "add 1 for job_1")
+	mustPin("rebuilt", false, "for job_1 by ann: retire 1, rotate 0, add 1")
 }
 
 func TestPinnerReportsEveryHostAndRecordsTheGoodOnes(t *testing.T) {
@@ -153,7 +142,7 @@ func TestPinnerReportsEveryHostAndRecordsTheGoodOnes(t *testing.T) {
 	if !slices.Equal(states, wantStates) {
 		t.Errorf("states = %v, want %v", states, wantStates)
 	}
-	if !slices.Equal(store.calls, []string{"add 1 for job_1"}) {
+	if !slices.Equal(store.calls, []string{"for job_1 by : retire 0, rotate 0, add 1"}) {
 		t.Errorf("store saw %q: the good host is recorded", store.calls)
 	}
 	if len(store.events) != 2 {
@@ -179,5 +168,25 @@ func TestPinnerReturnsTheStoresError(t *testing.T) {
 	report, err := (&Pinner{Store: &memStore{err: full}}).Pin(t.Context(), Request{Hosts: []HostWant{s.want("a")}})
 	if !errors.Is(err, full) || report != nil {
 		t.Errorf("Pin = %v, %v; want no report and %v", report, err, full)
+	}
+}
+
+// A fleet's pins are read once and changed once: each change is a commit and
+// each publication a few fsyncs.
+func TestPinnerAsksTheStoreOnceForAllHosts(t *testing.T) {
+	store := &memStore{}
+	var wants []HostWant
+	for i := range 3 {
+		s := newServer(t, newKey(t, ssh.KeyAlgoED25519))
+		w := s.want(fmt.Sprintf("web%d", i))
+		store.pins = append(store.pins, pinOf(w, newKey(t, ssh.KeyAlgoED25519).PublicKey(), w.user()))
+		wants = append(wants, w)
+	}
+	p := &Pinner{Store: store}
+	if _, err := p.Pin(t.Context(), Request{Job: "job_1", Hosts: wants, Rotate: true}); err != nil {
+		t.Fatal(err)
+	}
+	if store.reads != 1 || !slices.Equal(store.calls, []string{"for job_1 by : retire 0, rotate 3, add 0"}) {
+		t.Errorf("%d reads, then %q; want one of each", store.reads, store.calls)
 	}
 }

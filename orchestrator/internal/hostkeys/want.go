@@ -77,6 +77,15 @@ func sites(wants []HostWant, pins []orchestrator.Pin) []*site {
 	return all
 }
 
+// PinsOf returns the matched pins among pins at the places of hosts.
+func PinsOf(hosts []HostWant, pins []orchestrator.Pin) []orchestrator.Pin {
+	var of []orchestrator.Pin
+	for _, s := range sites(hosts, pins) {
+		of = append(of, s.pins...)
+	}
+	return of
+}
+
 // rebuilt reports whether the machine was replaced by the word of its
 // inventories: every host that refers to a pin here is wanted, with another
 // instance id than the pin's. Hosts that are not wanted now keep the pin.

@@ -43,6 +43,7 @@ func TestEachMethodCommitsOnce(t *testing.T) {
 	}
 	var run orchestrator.Run
 	var j *orchestrator.Job
+	var other orchestrator.JobID
 	for _, c := range []struct {
 		name string
 		want int
@@ -59,8 +60,10 @@ func TestEachMethodCommitsOnce(t *testing.T) {
 		{"Progress", 1, func() error { return l.Progress(ctx, j.ID, "x", "") }},
 		{"InterruptJob", 1, func() error { _, err := l.InterruptJob(ctx, j.ID, j.Attempt.Token, "x", true); return err }},
 		{"ClaimJob again", 1, func() (err error) { j, err = l.ClaimJob(ctx); return err }},
-		{"AddPins", 1, func() error {
-			return l.AddPins(ctx, j.ID, []orchestrator.Pin{pin("h1", "A", "edge/web1"), pin("h2", "B", "edge/web2")})
+		{"ChangePins that adds", 1, func() error {
+			c := adding(pin("h1", "A", "edge/web1"), pin("h2", "B", "edge/web2"))
+			c.Job = j.ID
+			return l.ChangePins(ctx, c)
 		}},
 		{"FinishJob with everything", 1, func() error {
 			o := failure() // the next run's first step is released with it
@@ -71,16 +74,23 @@ func TestEachMethodCommitsOnce(t *testing.T) {
 			return err
 		}},
 		{"ClaimJob that refuses", 1, func() (err error) { j, err = l.ClaimJob(ctx); return err }},
-		{"AcceptLost", 1, func() error { _, err := l.AcceptLost(ctx, "edge", tester); return err }},
-		{"RotatePin", 1, func() error {
-			return l.RotatePin(ctx, []orchestrator.Pin{pin("h2", "B")}, pin("h2", "C"), tester)
+		{"SubmitJob that accepts", 1, func() error {
+			n := orchestrator.NewJob{Kind: orchestrator.JobWorkspaceApply, Workspace: "edge", Spec: orchestrator.JobSpec{AcceptLost: true}}
+			job, err := l.SubmitJob(ctx, n)
+			other = job.ID
+			return err
 		}},
-		{"RetirePins", 1, func() error { return l.RetirePins(ctx, []orchestrator.Pin{pin("h2", "C")}, "x", tester) }},
+		{"CancelJob", 1, func() error { _, err := l.CancelJob(ctx, other, false, tester); return err }},
+		{"ChangePins that does everything", 1, func() error {
+			c := rotating(pin("h2", "C"), pin("h2", "B"))
+			c.Add, c.Retire = []orchestrator.Pin{pin("h3", "A")}, retiring(pin("h3", "Z")).Retire
+			return l.ChangePins(ctx, c)
+		}},
 		{"PruneRetiredPins", 0, func() error { _, err := l.PruneRetiredPins(ctx); return err }},
 		{"SetDraining", 1, func() error { return l.SetDraining(ctx, true, tester) }},
 		{"SetDraining again", 0, func() error { return l.SetDraining(ctx, true, tester) }},
 		{"PutSealed", 1, func() error { return l.PutSealed(ctx, "k", "n", []byte("x")) }},
-		{"RemoveWorkspace", 1, func() error { return l.RemoveWorkspace(ctx, "edge", tester) }},
+		{"RemoveWorkspace", 1, func() error { return l.RemoveWorkspace(ctx, "edge", false, tester) }},
 		{"StopDaemon", 1, func() error { return l.StopDaemon(ctx) }},
 	} {
 		before := commits(t, l)
@@ -203,9 +213,7 @@ func everydayCalls(t *testing.T, l *Ledger) {
 	if err := l.SetPhase(ctx, j.ID, j.Attempt.Token, "plan"); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.AddPins(ctx, j.ID, []orchestrator.Pin{pin("h1", "A", "edge/web1"), pin("h2", "B", "edge/web2")}); err != nil {
-		t.Fatal(err)
-	}
+	addPins(t, l, pin("h1", "A", "edge/web1"), pin("h2", "B", "edge/web2"))
 	finish(t, l, j, orchestrator.Outcome{Inventory: inventoryOf("web1"), Retire: []orchestrator.Pin{pin("h2", "B")}})
 	j = claim(t, l)
 	must(l.InterruptJob(ctx, j.ID, j.Attempt.Token, "x", true))(t)
@@ -216,9 +224,7 @@ func everydayCalls(t *testing.T, l *Ledger) {
 	job := submitJob(t, l, orchestrator.JobWorkspaceApply, "edge")
 	must(l.CancelJob(ctx, job.ID, false, tester))(t)
 	must(l.PruneRetiredPins(ctx))(t)
-	if err := l.RotatePin(ctx, []orchestrator.Pin{pin("h1", "A")}, pin("h1", "C"), tester); err != nil {
-		t.Fatal(err)
-	}
+	changePins(t, l, rotating(pin("h1", "C"), pin("h1", "A")))
 
 	must(l.Run(ctx, j.Run))(t)
 	must(l.NewestRun(ctx, "edge"))(t)
@@ -235,7 +241,6 @@ func everydayCalls(t *testing.T, l *Ledger) {
 	must(l.Workspaces(ctx))(t)
 	must(l.Inventory(ctx, "edge"))(t)
 	must(l.Admissions(ctx, "edge"))(t)
-	must(l.PinsAt(ctx, "h1", 22))(t)
 	must(l.Pins(ctx, orchestrator.PinFilter{Workspace: "edge"}))(t)
 	must(l.LastEventID(ctx))(t)
 	for _, f := range []orchestrator.EventFilter{
@@ -243,7 +248,7 @@ func everydayCalls(t *testing.T, l *Ledger) {
 	} {
 		must(l.Events(ctx, f))(t)
 	}
-	if err := l.RemoveWorkspace(ctx, "edge", tester); err != nil {
+	if err := l.RemoveWorkspace(ctx, "edge", false, tester); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -21,11 +21,6 @@ func (l *Ledger) Pins(ctx context.Context, f orchestrator.PinFilter) ([]orchestr
 	return l.pins(ctx, w.String(), w.args...)
 }
 
-// PinsAt returns the live pins of an address, at most one a key type.
-func (l *Ledger) PinsAt(ctx context.Context, host string, port int) ([]orchestrator.Pin, error) {
-	return l.pins(ctx, ` WHERE host = ? AND port = ? AND retired_at IS NULL`, host, port)
-}
-
 func (l *Ledger) pins(ctx context.Context, clauses string, args ...any) ([]orchestrator.Pin, error) {
 	var rows []pinRow
 	err := l.read(ctx, "read pins", func(q querier) (err error) {
@@ -39,21 +34,41 @@ func (l *Ledger) pins(ctx context.Context, clauses string, args ...any) ([]orche
 	return out, err
 }
 
-// AddPins records keys, found by job where one is named. A key that is pinned
-// already only gains the users and, if it has none, the instance id. Another
-// live key of the same type at the same address is a
-// [orchestrator.CodeConflict].
-func (l *Ledger) AddPins(ctx context.Context, job orchestrator.JobID, pins []orchestrator.Pin) error {
-	return l.write(ctx, "add pins", func(t *tx) error {
+// ChangePins retires, rotates and adds pins, in this order. A pin to retire or
+// to rotate that is not live is passed over. A key to add that is pinned already
+// only gains the users and, if it has none, the instance id; another live key of
+// the same type at the same address is a [orchestrator.CodeConflict].
+//
+// A retired pin ends for everybody who refers to it, and with it the admissions
+// that rest on it. A rotated one's successor serves everybody who referred to
+// it; their admissions end, since the host may be another.
+func (l *Ledger) ChangePins(ctx context.Context, c orchestrator.PinChanges) error {
+	return l.write(ctx, "change pins", func(t *tx) error {
 		about := orchestrator.Event{}
-		if job != "" {
-			j, err := jobByID(ctx, t, job)
+		if c.Job != "" {
+			j, err := jobByID(ctx, t, c.Job)
 			if err != nil {
 				return err
 			}
 			about = j.event("", "")
 		}
-		for _, p := range pins {
+		about.By = c.By
+		for _, e := range c.Events {
+			if err := t.event(ctx, e); err != nil {
+				return err
+			}
+		}
+		for _, r := range c.Retire {
+			if err := t.retirePins(ctx, about, r); err != nil {
+				return err
+			}
+		}
+		for _, r := range c.Rotate {
+			if err := t.rotatePins(ctx, about, r); err != nil {
+				return err
+			}
+		}
+		for _, p := range c.Add {
 			if err := t.addPin(ctx, about, p, orchestrator.EventPinAdded); err != nil {
 				return err
 			}
@@ -62,55 +77,46 @@ func (l *Ledger) AddPins(ctx context.Context, job orchestrator.JobID, pins []orc
 	})
 }
 
-// RetirePins ends pins, whoever refers to them, and the admissions that rest on
-// them. One that is not live is passed over.
-func (l *Ledger) RetirePins(ctx context.Context, pins []orchestrator.Pin, reason string, by orchestrator.Peer) error {
-	return l.write(ctx, "retire pins", func(t *tx) error {
-		for _, p := range pins {
-			old, found, err := livePin(ctx, t, p)
-			if err != nil {
-				return err
-			}
-			if !found {
-				continue
-			}
-			if err := t.retirePin(ctx, orchestrator.Event{By: by}, old, reason); err != nil {
-				return err
-			}
+func (t *tx) retirePins(ctx context.Context, about orchestrator.Event, r orchestrator.PinRetirement) error {
+	for _, p := range r.Pins {
+		old, found, err := livePin(ctx, t, p)
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+		if !found {
+			continue
+		}
+		if err := t.retirePin(ctx, about, old, r.Reason); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// RotatePin replaces the old pins of an address by a key that a person has
-// confirmed. The new pin serves everybody who referred to an old one; their
-// admissions end, since the host may be another.
-func (l *Ledger) RotatePin(ctx context.Context, old []orchestrator.Pin, p orchestrator.Pin, by orchestrator.Peer) error {
-	return l.write(ctx, "rotate pin", func(t *tx) error {
-		about := orchestrator.Event{By: by}
-		for _, o := range old {
-			row, found, err := livePin(ctx, t, o)
-			if err != nil {
-				return err
-			}
-			if !found {
-				continue
-			}
-			for _, u := range row.Users {
-				if !slices.Contains(p.Users, u) {
-					p.Users = append(slices.Clip(p.Users), u)
-				}
-			}
-			if row.sameKey(p) {
-				continue
-			}
-			if err := t.retirePin(ctx, about, row, "rotated to "+p.SHA256+" by "+who(by)); err != nil {
-				return err
+func (t *tx) rotatePins(ctx context.Context, about orchestrator.Event, r orchestrator.PinRotation) error {
+	p := r.New
+	for _, o := range r.Old {
+		row, found, err := livePin(ctx, t, o)
+		if err != nil {
+			return err
+		}
+		if !found {
+			continue
+		}
+		for _, u := range row.Users {
+			if !slices.Contains(p.Users, u) {
+				p.Users = append(slices.Clip(p.Users), u)
 			}
 		}
-		p.Source = orchestrator.PinRotated
-		return t.addPin(ctx, about, p, orchestrator.EventPinRotated)
-	})
+		if row.sameKey(p) {
+			continue
+		}
+		if err := t.retirePin(ctx, about, row, "rotated to "+p.SHA256+" by "+who(about.By)); err != nil {
+			return err
+		}
+	}
+	p.Source = orchestrator.PinRotated
+	return t.addPin(ctx, about, p, orchestrator.EventPinRotated)
 }
 
 // PruneRetiredPins removes pins that were retired longer ago than
@@ -130,7 +136,8 @@ func (t *tx) addPin(ctx context.Context, about orchestrator.Event, p orchestrato
 	if p.Port < 1 || p.Port > 65535 {
 		return orchestrator.Errorf(orchestrator.CodeInvalid, "pin of %s: %d is not a TCP port (1 to 65535)", p.Host, p.Port)
 	}
-	live, err := selectPins(ctx, t, ` WHERE host = ? AND port = ? AND key_type = ? AND retired_at IS NULL`, p.Host, p.Port, p.KeyType)
+	p.Host = pinHost(p.Host)
+	live, err := selectPins(ctx, t, livePinOf, p.Host, p.Port, p.KeyType)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"strings"
 
 	"github.com/exocomp/exocomp/orchestrator"
 )
@@ -16,8 +17,15 @@ type pinRow struct {
 func (r pinRow) sameKey(p orchestrator.Pin) bool { return r.KeyType == p.KeyType && r.Key == p.Key }
 
 func (r pinRow) sameKeyAndAddress(p orchestrator.Pin) bool {
-	return r.sameKey(p) && r.Host == p.Host && r.Port == p.Port
+	return r.sameKey(p) && r.Host == pinHost(p.Host) && r.Port == p.Port
 }
+
+// pinHost is how an address stands in the ledger: the case of a host's name means
+// nothing, and ssh looks it up in lower case.
+func pinHost(host string) string { return strings.ToLower(host) }
+
+// livePinOf selects the live pin of a type at an address, as [pinHost] has it.
+const livePinOf = ` WHERE host = ? AND port = ? AND key_type = ? AND retired_at IS NULL`
 
 // selectPins returns pins with their users.
 func selectPins(ctx context.Context, q querier, clauses string, args ...any) ([]pinRow, error) {
@@ -58,7 +66,7 @@ func selectPins(ctx context.Context, q querier, clauses string, args ...any) ([]
 
 // livePin returns the live pin of p's address and key.
 func livePin(ctx context.Context, q querier, p orchestrator.Pin) (pinRow, bool, error) {
-	rows, err := selectPins(ctx, q, ` WHERE host = ? AND port = ? AND key_type = ? AND retired_at IS NULL`, p.Host, p.Port, p.KeyType)
+	rows, err := selectPins(ctx, q, livePinOf, pinHost(p.Host), p.Port, p.KeyType)
 	if err != nil || len(rows) == 0 || !rows[0].sameKey(p) {
 		return pinRow{}, false, err
 	}

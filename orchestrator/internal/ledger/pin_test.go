@@ -19,11 +19,39 @@ func pin(host, key string, users ...string) orchestrator.Pin {
 	return p
 }
 
-func addPins(t *testing.T, l *Ledger, pins ...orchestrator.Pin) {
+func adding(pins ...orchestrator.Pin) orchestrator.PinChanges {
+	return orchestrator.PinChanges{Add: pins}
+}
+
+func retiring(pins ...orchestrator.Pin) orchestrator.PinChanges {
+	return orchestrator.PinChanges{By: tester, Retire: []orchestrator.PinRetirement{{Pins: pins, Reason: "forgotten"}}}
+}
+
+func rotating(to orchestrator.Pin, old ...orchestrator.Pin) orchestrator.PinChanges {
+	return orchestrator.PinChanges{By: tester, Rotate: []orchestrator.PinRotation{{Old: old, New: to}}}
+}
+
+func changePins(t *testing.T, l *Ledger, c orchestrator.PinChanges) {
 	t.Helper()
-	if err := l.AddPins(t.Context(), "", pins); err != nil {
+	if err := l.ChangePins(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func addPins(t *testing.T, l *Ledger, pins ...orchestrator.Pin) {
+	t.Helper()
+	changePins(t, l, adding(pins...))
+}
+
+// pinsAt returns the live pins of an address.
+func pinsAt(t *testing.T, l *Ledger, host string) (at []orchestrator.Pin) {
+	t.Helper()
+	for _, p := range must(l.Pins(t.Context(), orchestrator.PinFilter{}))(t) {
+		if p.Host == host {
+			at = append(at, p)
+		}
+	}
+	return at
 }
 
 // twoAdmitted returns a ledger in which edge/web1 and other/app share an
@@ -57,12 +85,9 @@ func TestAPinIsRecordedOnceAndGainsUsers(t *testing.T) {
 	if len(pins) != 2 || len(pins[0].Users) != 2 || pins[0].AddedAt.IsZero() {
 		t.Fatalf("pins %+v", pins)
 	}
-	at := must(l.PinsAt(t.Context(), "10.0.0.1", 22))(t)
+	at := pinsAt(t, l, "10.0.0.1")
 	if len(at) != 1 || at[0].Key != "AAA" {
 		t.Errorf("pins at 10.0.0.1: %+v", at)
-	}
-	if none := must(l.PinsAt(t.Context(), "10.0.0.1", 2222))(t); len(none) != 0 {
-		t.Errorf("pins at another port: %+v", none)
 	}
 	if of := must(l.Pins(t.Context(), orchestrator.PinFilter{Workspace: "other"}))(t); len(of) != 1 || len(of[0].Users) != 2 {
 		t.Errorf("pins of other: %+v", of)
@@ -70,30 +95,28 @@ func TestAPinIsRecordedOnceAndGainsUsers(t *testing.T) {
 	other := pin("10.0.0.1", "CCC")
 	other.KeyType = "ssh-rsa"
 	addPins(t, l, other)
-	if at := must(l.PinsAt(t.Context(), "10.0.0.1", 22))(t); len(at) != 2 {
+	if at := pinsAt(t, l, "10.0.0.1"); len(at) != 2 {
 		t.Errorf("pins of two types: %+v", at)
 	}
 }
 
 func TestASecondKeyOfOneTypeIsAConflict(t *testing.T) {
 	l := twoAdmitted(t)
-	err := l.AddPins(t.Context(), "", []orchestrator.Pin{pin("10.0.0.3", "DDD"), pin("10.0.0.1", "EVIL", "edge/web1")})
+	err := l.ChangePins(t.Context(), adding(pin("10.0.0.3", "DDD"), pin("10.0.0.1", "EVIL", "edge/web1")))
 	wantCode(t, err, orchestrator.CodeConflict, "SHA256:AAA", "SHA256:EVIL", "--rotate")
-	if at := must(l.PinsAt(t.Context(), "10.0.0.3", 22))(t); len(at) != 0 {
+	if at := pinsAt(t, l, "10.0.0.3"); len(at) != 0 {
 		t.Errorf("a refused call left %+v", at)
 	}
 	bad := pin("10.0.0.4", "FFF")
 	bad.Port = 0
-	wantCode(t, l.AddPins(t.Context(), "", []orchestrator.Pin{bad}), orchestrator.CodeInvalid, "10.0.0.4")
-	wantCode(t, l.AddPins(t.Context(), "job_none", nil), orchestrator.CodeNotFound)
+	wantCode(t, l.ChangePins(t.Context(), adding(bad)), orchestrator.CodeInvalid, "10.0.0.4")
+	wantCode(t, l.ChangePins(t.Context(), orchestrator.PinChanges{Job: "job_none"}), orchestrator.CodeNotFound)
 }
 
 func TestRetiringAPinEndsTheAdmissionsOfAllItsUsers(t *testing.T) {
 	l := twoAdmitted(t)
 	for range 2 { // the second time there is nothing to do
-		if err := l.RetirePins(t.Context(), []orchestrator.Pin{pin("10.0.0.1", "AAA")}, "forgotten", tester); err != nil {
-			t.Fatal(err)
-		}
+		changePins(t, l, retiring(pin("10.0.0.1", "AAA")))
 	}
 	if got := admitted(t, l, "edge") + "/" + admitted(t, l, "other"); got != "web2 /" {
 		t.Errorf("admitted %q, want edge's web2 alone", got)
@@ -139,21 +162,17 @@ func TestAHostThatMovesIsAdmittedAnew(t *testing.T) {
 
 func TestRotationKeepsTheUsersAndEndsTheirAdmissions(t *testing.T) {
 	l := twoAdmitted(t)
-	old := must(l.PinsAt(t.Context(), "10.0.0.1", 22))(t)
-	if err := l.RotatePin(t.Context(), old, pin("10.0.0.1", "NEW", "edge/web1"), tester); err != nil {
-		t.Fatal(err)
-	}
-	now := must(l.PinsAt(t.Context(), "10.0.0.1", 22))(t)
+	old := pinsAt(t, l, "10.0.0.1")
+	changePins(t, l, rotating(pin("10.0.0.1", "NEW", "edge/web1"), old...))
+	now := pinsAt(t, l, "10.0.0.1")
 	if len(now) != 1 || now[0].Key != "NEW" || now[0].Source != orchestrator.PinRotated || len(now[0].Users) != 2 {
 		t.Errorf("pins %+v", now)
 	}
 	if got := admitted(t, l, "edge") + "/" + admitted(t, l, "other"); got != "web2 /" {
 		t.Errorf("admitted %q, want web2 alone", got)
 	}
-	if err := l.RotatePin(t.Context(), now, pin("10.0.0.1", "NEW"), tester); err != nil { // the same key
-		t.Fatal(err)
-	}
-	if again := must(l.PinsAt(t.Context(), "10.0.0.1", 22))(t); len(again) != 1 || again[0].AddedAt != now[0].AddedAt {
+	changePins(t, l, rotating(pin("10.0.0.1", "NEW"), now...)) // the same key
+	if again := pinsAt(t, l, "10.0.0.1"); len(again) != 1 || again[0].AddedAt != now[0].AddedAt {
 		t.Errorf("pins %+v, want the same as before", again)
 	}
 }
@@ -162,9 +181,7 @@ func TestRetiredPinsAreKeptForNinetyDays(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	l := openAt(t, filepath.Join(t.TempDir(), "ledger.db"), Options{Now: func() time.Time { return now }})
 	addPins(t, l, pin("10.0.0.1", "AAA", "edge/web1"), pin("10.0.0.2", "BBB", "edge/web2"))
-	if err := l.RetirePins(t.Context(), []orchestrator.Pin{pin("10.0.0.1", "AAA")}, "forgotten", tester); err != nil {
-		t.Fatal(err)
-	}
+	changePins(t, l, retiring(pin("10.0.0.1", "AAA")))
 	for _, c := range []struct {
 		later  time.Duration
 		pruned int
@@ -176,5 +193,21 @@ func TestRetiredPinsAreKeptForNinetyDays(t *testing.T) {
 	}
 	if all := must(l.Pins(t.Context(), orchestrator.PinFilter{IncludeRetired: true}))(t); len(all) != 1 || all[0].Key != "BBB" {
 		t.Errorf("pins %+v, want the live one", all)
+	}
+}
+
+// The case of a host's name means nothing, neither to DNS nor to ssh.
+func TestAPinIsFoundInAnyCase(t *testing.T) {
+	l := openTest(t)
+	addPins(t, l, pin("Web1.Example.org", "AAA", "edge/web1"))
+	addPins(t, l, pin("web1.example.ORG", "AAA", "other/app"))
+	if at := pinsAt(t, l, "web1.example.org"); len(at) != 1 || len(at[0].Users) != 2 {
+		t.Fatalf("pins %+v, want one with two users", must(l.Pins(t.Context(), orchestrator.PinFilter{}))(t))
+	}
+	wantCode(t, l.ChangePins(t.Context(), adding(pin("WEB1.example.org", "EVIL"))), orchestrator.CodeConflict)
+	changePins(t, l, rotating(pin("WEB1.example.org", "NEW"), pin("WEB1.EXAMPLE.ORG", "AAA")))
+	changePins(t, l, retiring(pin("WEB1.example.org", "NEW")))
+	if live := must(l.Pins(t.Context(), orchestrator.PinFilter{}))(t); len(live) != 0 {
+		t.Errorf("live pins %+v, want none", live)
 	}
 }

@@ -38,7 +38,7 @@ type modelWork struct {
 	stale     []orchestrator.Job       // attempts that are over
 	asked     bool                     // to end
 	cut       bool                     // a job that was interrupted
-	redriven  bool
+	redriven  orchestrator.JobID
 }
 
 // current returns the index of the step at hand.
@@ -276,7 +276,13 @@ func reversed[T any](list []T) []T {
 func (m *model) redrive(rt *rapid.T) {
 	w := m.pick(rt, func(w *modelWork) bool { return w.job != "" })
 	j, err := m.l.RedriveJob(m.t, w.job, tester)
-	if !w.cut || w.redriven {
+	if w.redriven != "" { // asked again, it answers the same one
+		if err != nil || j.ID != w.redriven {
+			rt.Fatalf("redrive of %+v: %s, %v, want the job before", w, j.ID, err)
+		}
+		return
+	}
+	if !w.cut {
 		if orchestrator.CodeOf(err) != orchestrator.CodeConflict {
 			rt.Fatalf("redrive of %+v: %v, want a conflict", w, err)
 		}
@@ -285,7 +291,7 @@ func (m *model) redrive(rt *rapid.T) {
 	if err != nil {
 		rt.Fatal(err)
 	}
-	w.redriven = true
+	w.redriven = j.ID
 	m.enqueue(&modelWork{job: j.ID, workspace: w.workspace, steps: []orchestrator.StepState{orchestrator.StepReady}})
 }
 

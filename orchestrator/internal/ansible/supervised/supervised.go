@@ -21,7 +21,7 @@ import (
 
 // Pins is what a run reads of the ledger.
 type Pins interface {
-	PinsAt(ctx context.Context, host string, port int) ([]orchestrator.Pin, error)
+	Pins(ctx context.Context, filter orchestrator.PinFilter) ([]orchestrator.Pin, error)
 }
 
 // Runner runs playbooks. Its fields do not change once it is in use.
@@ -38,6 +38,7 @@ type Run struct {
 	Inventory *inventory.Inventory // as the run shall see it
 	Only      []string             // hosts to limit it to; empty: all
 	Vars      map[string]any
+	Args      []string // passed through, as [ansible.ParseArgs] returned them
 	// Identities are private key files on this machine that the run may log in
 	// with, besides the fleet key.
 	Identities []string
@@ -100,7 +101,7 @@ func (x *Runner) prepare(ctx context.Context, a *jobs.Attempt, r Run, tool *jobs
 	}
 	p, err := ansible.Prepare(ansible.Input{
 		Install: install, Playbook: r.Playbook, Work: a.WorkDir,
-		Inventory: content, KnownHosts: known, Vars: r.Vars, Hosts: r.Only,
+		Inventory: content, KnownHosts: known, Vars: r.Vars, Args: r.Args, Hosts: r.Only,
 		Path: os.Getenv("PATH"),
 	})
 	if err != nil {
@@ -112,21 +113,17 @@ func (x *Runner) prepare(ctx context.Context, a *jobs.Attempt, r Run, tool *jobs
 
 // knownHosts returns the pins of the inventory's hosts and no others.
 func (x *Runner) knownHosts(ctx context.Context, inv *inventory.Inventory) ([]byte, error) {
-	var pins []orchestrator.Pin
-	seen := map[string]bool{}
-	for _, h := range inventory.Effective(inv) {
-		at := orchestrator.KnownHostsName(h.Address, h.Port)
-		if h.Local() || seen[at] {
-			continue
-		}
-		seen[at] = true
-		found, err := x.Pins.PinsAt(ctx, h.Address, h.Port)
-		if err != nil {
-			return nil, err
-		}
-		pins = append(pins, found...)
+	pins, err := x.Pins.Pins(ctx, orchestrator.PinFilter{})
+	if err != nil {
+		return nil, err
 	}
-	return hostkeys.KnownHosts(pins), nil
+	var hosts []hostkeys.HostWant
+	for _, h := range inventory.Effective(inv) {
+		if !h.Local() {
+			hosts = append(hosts, hostkeys.HostWant{Host: h.Address, Port: h.Port})
+		}
+	}
+	return hostkeys.KnownHosts(hostkeys.PinsOf(hosts, pins)), nil
 }
 
 // keys returns the private keys of the run's agent. A file that cannot be used
@@ -167,7 +164,7 @@ func (x *Runner) judge(a *jobs.Attempt, r Run, res jobs.Result) (Result, error) 
 		return out, nil
 	}
 	end := ansible.End{ExitCode: res.ExitCode, Signal: unix.SignalNum(res.Signal)}
-	scope := ansible.Scope{Hosts: r.Only, LastLines: lines}
+	scope := ansible.Scope{Hosts: r.Only, Args: r.Args, LastLines: lines}
 	if len(scope.Hosts) == 0 {
 		scope.Hosts = r.Inventory.HostNames()
 	}
