@@ -2,6 +2,10 @@ package orchestrator
 
 import "time"
 
+// LogRetention is how long the log of an attempt is kept, and with it the
+// progress of jobs and the playbook snapshots of finished runs.
+const LogRetention = 30 * 24 * time.Hour
+
 // JobKind names what a job executes.
 type JobKind string
 
@@ -62,6 +66,15 @@ type Job struct {
 	CreatedAt       time.Time `json:"created_at,omitzero"`
 	StartedAt       time.Time `json:"started_at,omitzero"`  // zero before it runs
 	FinishedAt      time.Time `json:"finished_at,omitzero"` // set iff the state is final
+}
+
+// Work names what the job does: its step's kind, or its own where it stands
+// alone.
+func (j Job) Work() string {
+	if j.StepKind != "" {
+		return string(j.StepKind)
+	}
+	return string(j.Kind)
 }
 
 // Attempt is one execution's identity.

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -36,8 +35,13 @@ type Attempt struct {
 
 	stopping <-chan struct{} // closed when the daemon shuts down
 
+	asked     atomic.Bool // a person asked for the end
 	forceOnce sync.Once
 	forced    chan struct{} // closed when a person will not wait any longer
+
+	// Of the handler's goroutine, and of the pool once the handler has returned.
+	read map[string]bool // phases whose end Exec has told
+	over error           // why Exec starts nothing any more; nil while it does
 }
 
 // NewAttempt returns the attempt of a claimed job and makes its directories,
@@ -57,6 +61,7 @@ func newAttempt(cfg Config, job orchestrator.Job, stopping <-chan struct{}) *Att
 		slog:       cfg.Logger.With("job", string(job.ID), "attempt", string(job.Attempt.ID)),
 		stopping:   stopping,
 		forced:     make(chan struct{}),
+		read:       map[string]bool{},
 	}
 	a.log = logWriter{a.ControlDir}
 	return a
@@ -163,6 +168,34 @@ func (a *Attempt) force() { a.forceOnce.Do(func() { close(a.forced) }) }
 
 func (a *Attempt) isForced() bool { return isClosed(a.forced) }
 
+// isCancelled reports whether a person asked for the end of the job, of this
+// daemon or of one before it.
+func (a *Attempt) isCancelled(ctx context.Context) bool {
+	return a.Job.CancelRequested || a.asked.Load() || a.isForced() || errors.Is(context.Cause(ctx), ErrCancelled)
+}
+
+// Outlive returns a context that a person's cancellation of the job does not
+// end, only a shutdown: for what must be known however the job ends.
+func (a *Attempt) Outlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	go func() {
+		for ended := ctx.Done(); ; ended = nil {
+			select {
+			case <-ended:
+				if errors.Is(context.Cause(ctx), ErrShutdown) {
+					cancel(ErrShutdown)
+				}
+			case <-a.stopping:
+				cancel(ErrShutdown)
+				return
+			case <-longer.Done():
+				return
+			}
+		}
+	}()
+	return longer, func() { cancel(nil) }
+}
+
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -179,52 +212,7 @@ func (a *Attempt) fault(name, phase string) {
 	fault.Point(name, a.kind())
 }
 
-func (a *Attempt) kind() string {
-	if a.Job.StepKind != "" {
-		return string(a.Job.StepKind)
-	}
-	return string(a.Job.Kind)
-}
-
-// settle waits until no supervisor of the attempt lives, telling those that do
-// to end. It finds one only where a handler returned, or panicked, without
-// waiting for its tool.
-func (a *Attempt) settle() error {
-	entries, err := os.ReadDir(a.ControlDir)
-	if err != nil {
-		return ignoreMissing(fmt.Errorf("look for supervisors: %w", err))
-	}
-	ended, cancel := context.WithCancelCause(context.Background())
-	cancel(ErrCancelled)
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
-		}
-		c := a.control(e.Name())
-		for {
-			lock, err := c.tryLock(false)
-			if errors.Is(err, fs.ErrNotExist) {
-				break
-			}
-			if err != nil {
-				return err
-			}
-			if lock != nil {
-				_ = lock.Close()
-				break
-			}
-			if stuck, err := a.wait(ended, c, nil, nil); err != nil || stuck {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// sweep ends what still carries the attempt's token.
-func (a *Attempt) sweep() error {
-	return sweeper{token: a.Job.Attempt.Token.Reveal(), workDir: a.WorkDir}.sweep(sweepLimit)
-}
+func (a *Attempt) kind() string { return a.Job.Work() }
 
 // retryWait bounds the pause between two tries to write the ledger.
 const retryWait = 5 * time.Second

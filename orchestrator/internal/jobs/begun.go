@@ -9,9 +9,9 @@ import (
 // one before it: [Attempt.Exec] will then not start it again. A supervisor that
 // ended before it started anything does not count.
 func (a *Attempt) Began(phase string) bool {
-	v, lock, err := a.control(phase).look(a.Job.Attempt.Token)
-	closeLock(lock)
-	return err != nil || v != phaseFresh
+	f, err := a.look(a.control(phase))
+	closeLock(f.lock)
+	return err != nil || f.verdict != phaseFresh
 }
 
 // doingInterval bounds how often [Attempt.Doing] writes to the ledger.

@@ -63,20 +63,28 @@ type outcome struct {
 	StartError string    `json:"start_error,omitempty"` // the tool never ran, and why
 	ExitCode   int       `json:"exit_code"`
 	Signal     string    `json:"signal,omitempty"`
-	Cancelled  bool      `json:"cancelled,omitempty"`
+	Told       bool      `json:"told,omitempty"` // the daemon had the tool told to end
 	StartedAt  time.Time `json:"started_at"`
 	FinishedAt time.Time `json:"finished_at"`
 }
 
 func (c control) writeOutcome(o outcome) error { return writeJSON(c.path("result.json"), o) }
 
-// readOutcome returns nil where there is no valid one.
-func (c control) readOutcome(token orchestrator.Secret) *outcome {
+// readOutcome returns nil where there is no valid one. The error says that
+// nobody knows whether there is.
+func (c control) readOutcome(token orchestrator.Secret) (*outcome, error) {
 	var o outcome
-	if err := readJSON(c.path("result.json"), &o); err != nil || o.Token == "" || o.Token != token.Reveal() {
-		return nil
+	err := readJSON(c.path("result.json"), &o)
+	switch {
+	case errors.Is(err, errMalformed), errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case o.Token == "" || o.Token != token.Reveal():
+		return nil, nil
+	default:
+		return &o, nil
 	}
-	return &o
 }
 
 // markTerminated records that the graceful tool is about to get its SIGTERM
@@ -141,13 +149,15 @@ func writeJSON(path string, v any) error {
 	return durable.WriteFile(path, append(b, '\n'), durable.PrivateFile)
 }
 
+var errMalformed = errors.New("it is malformed")
+
 func readJSON(path string, v any) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("decode %s: %w", path, err)
+		return fmt.Errorf("decode %s: %w: %w", path, errMalformed, err)
 	}
 	return nil
 }

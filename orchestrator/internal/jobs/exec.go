@@ -3,23 +3,11 @@ package jobs
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
 	"syscall"
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/fault"
-)
-
-// verdict is what lock, record and result say about a phase.
-type verdict int
-
-const (
-	phaseFresh    verdict = iota // nothing ever ran
-	phaseLive                    // a supervisor holds the lock
-	phaseFinished                // there is a valid result
-	phaseLost                    // something ran, and nobody will say how it ended
 )
 
 // Exec runs t under a supervisor of its own and waits for its end. A tool that
@@ -35,6 +23,9 @@ const (
 //     After that the tool is told to end and the result says Cancelled.
 //   - [ErrLost], always a [*LostError]: return it, or first read the journal.
 //   - [orchestrator.CodeFailed]: the tool could not be started.
+//
+// That a file cannot be looked at for a while is no error: a tool may be
+// running, and it is looked at again.
 func (a *Attempt) Exec(ctx context.Context, t Tool) (Result, error) {
 	if err := t.validate(); err != nil {
 		return Result{}, err
@@ -45,37 +36,37 @@ func (a *Attempt) Exec(ctx context.Context, t Tool) (Result, error) {
 
 	started, adopted := false, true
 	for {
-		v, lock, err := c.look(a.Job.Attempt.Token)
+		found, err := a.see(c)
 		if err != nil {
 			return Result{}, err
 		}
 		var exited <-chan struct{}
-		switch v {
+		switch found.verdict {
 		case phaseFinished:
-			closeLock(lock)
-			if err := lines.drain(); err != nil {
-				return Result{}, err
-			}
-			return a.finish(t, c, adopted)
+			closeLock(found.lock)
+			a.drain(lines, t.Phase)
+			return a.finish(ctx, t, c, found.outcome, adopted)
 		case phaseLost:
-			defer closeLock(lock)
-			err := a.lose(ctx, t, c)
-			if derr := lines.drain(); derr != nil {
-				a.slog.Warn("read what a lost phase wrote", "phase", t.Phase, "err", derr)
-			}
+			defer closeLock(found.lock)
+			err := a.lose(ctx, t, c, found)
+			a.drain(lines, t.Phase)
 			return Result{}, err
 		case phaseFresh:
+			if a.over != nil {
+				closeLock(found.lock)
+				return Result{}, a.over
+			}
 			if started {
-				closeLock(lock)
+				closeLock(found.lock)
 				return Result{}, orchestrator.Errorf(orchestrator.CodeInternal,
 					"the supervisor of phase %s ended before it started anything: %s", t.Phase, c.lastWords())
 			}
 			started, adopted = true, false
 			if err := t.prepare(); err != nil {
-				closeLock(lock)
+				closeLock(found.lock)
 				return Result{}, err
 			}
-			if exited, err = a.start(ctx, t, c, lock); err != nil {
+			if exited, err = a.start(ctx, t, c, found.lock); err != nil {
 				return Result{}, err
 			}
 		case phaseLive:
@@ -87,29 +78,32 @@ func (a *Attempt) Exec(ctx context.Context, t Tool) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		if stuck {
+		if stuck != nil {
 			a.slog.Warn("a supervisor does not end after its result", "phase", t.Phase)
-			if err := lines.drain(); err != nil {
-				return Result{}, err
-			}
-			return a.finish(t, c, adopted)
+			a.drain(lines, t.Phase)
+			return a.finish(ctx, t, c, stuck, adopted)
 		}
 	}
 }
 
-// finish returns the result that stands in the control directory.
-func (a *Attempt) finish(t Tool, c control, adopted bool) (Result, error) {
-	o := c.readOutcome(a.Job.Attempt.Token)
-	if o == nil {
-		return Result{}, orchestrator.Errorf(orchestrator.CodeInternal, "the result of phase %s is gone", t.Phase)
+// drain gives the lines that are left. They are a courtesy: the files stay for
+// whoever needs all of them.
+func (a *Attempt) drain(lines *lineReaders, phase string) {
+	if err := lines.drain(); err != nil {
+		a.slog.Warn("read what a phase wrote", "phase", phase, "err", err)
 	}
+}
+
+// finish makes a result of what the supervisor left.
+func (a *Attempt) finish(ctx context.Context, t Tool, c control, o *outcome, adopted bool) (Result, error) {
 	a.fault(fault.AfterResult, t.Phase)
+	a.read[t.Phase] = true
 	if o.StartError != "" {
 		return Result{}, orchestrator.Errorf(orchestrator.CodeFailed, "start %s: %s", t.Phase, o.StartError)
 	}
 	r := Result{
 		ExitCode: o.ExitCode, Signal: o.Signal, StartedAt: o.StartedAt, FinishedAt: o.FinishedAt,
-		Cancelled: o.Cancelled, Adopted: adopted,
+		Cancelled: o.Told && a.isCancelled(ctx), Adopted: adopted,
 	}
 	r.StdoutPath, r.EventsPath = t.kept(c)
 	return r, nil
@@ -126,44 +120,11 @@ func (t Tool) kept(c control) (stdout, events string) {
 	return stdout, events
 }
 
-// look reads what became of a phase. Unless the phase is live, the caller has
-// its lock then, nil where it was never made.
-func (c control) look(token orchestrator.Secret) (verdict, *os.File, error) {
-	lock, err := c.tryLock(false)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return phaseFresh, nil, nil
-	case err != nil:
-		return 0, nil, err
-	case lock == nil:
-		return phaseLive, nil, nil
-	}
-	if c.readOutcome(token) != nil {
-		return phaseFinished, lock, nil
-	}
-	r, err := c.readRecord()
-	switch {
-	case err != nil:
-		closeLock(lock)
-		return 0, nil, err
-	case r == nil:
-		return phaseFresh, lock, nil
-	default:
-		return phaseLost, lock, nil
-	}
-}
-
-func closeLock(lock *os.File) {
-	if lock != nil {
-		_ = lock.Close()
-	}
-}
-
 // wait returns when the phase is worth another look: its supervisor is gone,
-// or has left a result and does not go. While it waits it passes on lines and,
-// when ctx ends, the wish to end. exited is closed when a supervisor that this
-// daemon started ends; nil for another's.
-func (a *Attempt) wait(ctx context.Context, c control, lines *lineReaders, exited <-chan struct{}) (stuck bool, err error) {
+// or has left a result, which is returned, and does not go. While it waits it
+// passes on lines and, when ctx ends, the wish to end. exited is closed when a
+// supervisor that this daemon started ends; nil for another's.
+func (a *Attempt) wait(ctx context.Context, c control, lines *lineReaders, exited <-chan struct{}) (stuck *outcome, err error) {
 	w := watch(c.dir)
 	defer w.close()
 	var (
@@ -171,45 +132,56 @@ func (a *Attempt) wait(ctx context.Context, c control, lines *lineReaders, exite
 		forced   = (<-chan struct{})(a.forced)
 		want     syscall.Signal // to be sent to the supervisor, 0 for none
 		resultAt time.Time
+		told     bool // that it could not be looked at
 	)
+	complain := func(err error) {
+		if err != nil && !told {
+			told = true
+			a.slog.Warn("look at a running phase: trying again", "err", err)
+		}
+	}
 	for {
 		more, err := lines.pass()
-		if err != nil {
-			return false, err
-		}
 		if more {
 			w.nudge()
 		}
+		complain(err)
 		if want != 0 && a.signalSupervisor(c, want) == nil {
 			want = 0
 		}
 		select {
 		case <-a.stopping:
-			return false, ErrShutdown
+			return nil, ErrShutdown
 		case <-exited:
-			return false, nil
+			return nil, nil
 		case <-ended:
 			ended = nil
 			if errors.Is(context.Cause(ctx), ErrShutdown) {
-				return false, ErrShutdown
+				return nil, ErrShutdown
 			}
-			want = syscall.SIGTERM
+			want = signalEnd
 		case <-forced:
-			forced, want = nil, syscall.SIGUSR1
+			forced, want = nil, signalForce
 		case <-w.changes:
 		case <-w.tick():
 		}
-		if free, err := c.lockFree(); err != nil || free {
-			return false, err
+		free, err := c.lockFree()
+		if free {
+			return nil, nil
 		}
-		if c.readOutcome(a.Job.Attempt.Token) == nil {
+		var o *outcome
+		if err == nil {
+			o, err = c.readOutcome(a.Job.Attempt.Token)
+		}
+		complain(err)
+		if o == nil {
 			continue
 		}
 		if resultAt.IsZero() {
 			resultAt = time.Now()
 		}
 		if time.Since(resultAt) > a.cfg.takeResultAfter {
-			return true, nil
+			return o, nil
 		}
 	}
 }

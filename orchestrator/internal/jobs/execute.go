@@ -6,117 +6,121 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
-	"github.com/exocomp/exocomp/orchestrator/internal/fault"
 )
 
 // execute runs one claimed or recovered job to its end, or until ctx ends.
 func (p *Pool) execute(ctx context.Context, job orchestrator.Job) {
 	a := newAttempt(p.cfg, job, ctx.Done())
+	jobCtx, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	defer context.AfterFunc(ctx, func() { end(ErrShutdown) })()
+	defer p.watchCancel(ctx, a, end)()
+
 	var outcome orchestrator.Outcome
 	err := a.prepare()
 	if err == nil {
-		outcome, err = p.handle(ctx, a)
+		outcome, err = p.handle(jobCtx, a)
+	}
+	if !errors.Is(err, ErrShutdown) {
+		outcome, err = p.settle(ctx, a, outcome, err)
 	}
 	switch {
-	case err != nil && ctx.Err() != nil, errors.Is(err, ErrShutdown):
+	case errors.Is(err, ErrShutdown):
 		return // the job stays as it is
 	case errors.Is(err, ErrLost):
-		if p.settle(a) {
-			p.rearm(ctx, a, err.Error(), true)
-		}
+		p.rearm(ctx, a, err.Error())
 		return
 	case err != nil:
 		outcome = orchestrator.Fail(err, nil)
 	}
-	if p.settle(a) {
-		p.record(ctx, a, outcome)
+	if !outcome.Succeeded() && ctx.Err() != nil {
+		return // the shutdown may be why; whatever it was, the next daemon meets it too
 	}
+	p.record(ctx, a, outcome)
 }
 
-// handle calls the handler with a context that ends, with its cause, when the
-// daemon goes or a person cancels the job.
+// handle calls the handler. Once ctx has ended any error is its cause: what a
+// library said about that is nobody's failure.
 func (p *Pool) handle(ctx context.Context, a *Attempt) (outcome orchestrator.Outcome, err error) {
-	jobCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	defer context.AfterFunc(ctx, func() { cancel(ErrShutdown) })()
-
-	watchCtx, stop := context.WithCancel(ctx)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		p.watchCancel(watchCtx, a, cancel)
-	}()
 	defer func() {
-		stop()
-		<-watched
 		if r := recover(); r != nil {
 			a.slog.Error("a handler panicked", "panic", r, "stack", string(debug.Stack()))
 			outcome, err = orchestrator.Outcome{}, orchestrator.Errorf(orchestrator.CodeInternal, "the %s handler panicked: %v", a.kind(), r)
 		}
-		if errors.Is(err, context.Canceled) && jobCtx.Err() != nil {
-			err = context.Cause(jobCtx) // a handler that passed on what a library said
+		if err != nil && ctx.Err() != nil && !errors.Is(err, ErrLost) {
+			err = context.Cause(ctx)
 		}
 	}()
-	return p.cfg.Handler.Handle(jobCtx, a)
+	return p.cfg.Handler.Handle(ctx, a)
 }
 
-// watchCancel passes on a person's wish to end the job.
-func (p *Pool) watchCancel(ctx context.Context, a *Attempt, cancel context.CancelCauseFunc) {
-	for {
-		changed := p.cfg.Queue.Changed()
-		job, err := p.cfg.Queue.Job(ctx, a.Job.ID)
-		switch {
-		case err != nil && ctx.Err() == nil:
-			a.slog.Warn("look whether the job is cancelled", "err", err)
-		case err == nil && job.CancelForce:
-			cancel(ErrForced)
-			a.force()
-			return
-		case err == nil && job.CancelRequested:
-			cancel(ErrCancelled)
+// watchCancel passes on a person's wish to end the job, until stop is called:
+// also while the job's tools are waited for and its outcome is recorded.
+func (p *Pool) watchCancel(ctx context.Context, a *Attempt, cancel context.CancelCauseFunc) (stop func()) {
+	ctx, end := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		for ctx.Err() == nil {
+			changed := p.cfg.Queue.Changed()
+			var again <-chan time.Time
+			job, err := p.cfg.Queue.Job(ctx, a.Job.ID)
+			switch {
+			case err != nil && ctx.Err() == nil:
+				a.slog.Warn("look whether the job is cancelled: trying again", "err", err)
+				again = time.After(claimRetry)
+			case err == nil && job.CancelForce:
+				a.asked.Store(true)
+				cancel(ErrForced)
+				a.force()
+				return
+			case err == nil && job.CancelRequested:
+				a.asked.Store(true)
+				cancel(ErrCancelled)
+			}
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			case <-again:
+			}
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		}
+	}()
+	return func() {
+		end()
+		<-watched
 	}
-}
-
-// settle makes sure that nothing of the attempt runs any more. It reports
-// false where the daemon goes before that: then the job stays as it is.
-func (p *Pool) settle(a *Attempt) bool {
-	if err := a.settle(); err != nil {
-		if errors.Is(err, ErrShutdown) {
-			return false
-		}
-		a.slog.Error("wait for the job's supervisors", "err", err)
-	}
-	if err := a.sweep(); err != nil {
-		a.slog.Error("end what the job left", "err", err)
-	}
-	return true
 }
 
 // record makes the outcome durable. An attempt that is not the live one any
-// more has nothing to say.
+// more has nothing to say. An outcome that the ledger will never take must not
+// leave the job running for ever: then what is kept is that it failed.
 func (p *Pool) record(ctx context.Context, a *Attempt, o orchestrator.Outcome) {
-	err := a.retry(ctx, "record the outcome", func(ctx context.Context) error {
-		_, err := p.cfg.Queue.FinishJob(ctx, a.Job.ID, a.Job.Attempt.Token, o)
-		return err
-	})
-	if err == nil {
-		fault.Point(fault.AfterRelease, a.kind())
+	finish := func(o orchestrator.Outcome) error {
+		return a.retry(ctx, "record the outcome", func(ctx context.Context) error {
+			_, err := p.cfg.Queue.FinishJob(ctx, a.Job.ID, a.Job.Attempt.Token, o)
+			return err
+		})
+	}
+	err := finish(o)
+	for _, lost := range [][]orchestrator.LostCreate{o.Lost, nil} {
+		if orchestrator.CodeOf(err) != orchestrator.CodeInvalid {
+			break
+		}
+		a.slog.Error("record the outcome: recording a failure instead", "err", err)
+		bare := orchestrator.Fail(orchestrator.Errorf(orchestrator.CodeInternal, "the outcome cannot be recorded: %w", err), nil)
+		bare.Lost = lost
+		err = finish(bare)
 	}
 	p.close(a, "record the outcome", err)
 }
 
-// rearm records that the attempt was cut short.
-func (p *Pool) rearm(ctx context.Context, a *Attempt, reason string, crash bool) {
+// rearm records that a crash cut the attempt short.
+func (p *Pool) rearm(ctx context.Context, a *Attempt, reason string) {
 	err := a.retry(ctx, "re-arm the job", func(ctx context.Context) error {
-		_, err := p.cfg.Queue.InterruptJob(ctx, a.Job.ID, a.Job.Attempt.Token, reason, crash)
+		_, err := p.cfg.Queue.InterruptJob(ctx, a.Job.ID, a.Job.Attempt.Token, reason, true)
 		return err
 	})
 	p.close(a, "re-arm the job", err)
@@ -137,8 +141,9 @@ func (p *Pool) close(a *Attempt, what string, err error) {
 }
 
 // recover takes up the jobs that an earlier daemon left running, and removes
-// what is left of others. Where a supervised tool was begun the handler is
-// called again; work of the daemon itself is re-armed.
+// what is left of others. Where a supervised tool was begun, or that daemon
+// ended in order, the handler is called again for the same attempt; work of a
+// daemon that crashed is re-armed.
 func (p *Pool) recover(ctx context.Context) error {
 	running, err := p.cfg.Queue.RunningJobs(ctx)
 	if err != nil {
@@ -152,7 +157,7 @@ func (p *Pool) recover(ctx context.Context) error {
 		p.cfg.Logger.Error("remove work directories of jobs that ended", "err", err)
 	}
 	for _, job := range running {
-		if job.Phase != "" {
+		if job.Phase != "" || p.cfg.CleanStop {
 			p.start(ctx, job)
 			continue
 		}
@@ -160,7 +165,7 @@ func (p *Pool) recover(ctx context.Context) error {
 		if err := a.sweep(); err != nil {
 			a.slog.Error("end what the job left", "err", err)
 		}
-		p.rearm(ctx, a, "the daemon ended while it did the work itself", !p.cfg.CleanStop)
+		p.rearm(ctx, a, "the daemon ended while it did the work itself")
 	}
 	return nil
 }

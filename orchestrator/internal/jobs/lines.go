@@ -93,14 +93,12 @@ func (l *lineReaders) pass() (more bool, err error) {
 	if l == nil {
 		return false, nil
 	}
+	var errs []error
 	for _, r := range l.list {
 		m, err := r.pass()
-		if err != nil {
-			return false, err
-		}
-		more = more || m
+		more, errs = more || m, append(errs, err)
 	}
-	return more, nil
+	return more, errors.Join(errs...)
 }
 
 // drain gives every line that is left. The writer is gone, so a last line

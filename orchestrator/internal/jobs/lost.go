@@ -3,48 +3,51 @@ package jobs
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"syscall"
 
 	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 )
 
 // lose ends what a phase left whose supervisor died, and returns a
-// [*LostError]. A tool with a state to save is told to end, once in its life,
-// and waited for: its supervisor's death did not stop it. The caller holds the
-// phase's lock.
-func (a *Attempt) lose(ctx context.Context, t Tool, c control) error {
-	r, err := c.readRecord()
-	if err != nil {
+// [*LostError].
+func (a *Attempt) lose(ctx context.Context, t Tool, c control, f finding) error {
+	if err := a.endLost(ctx, c, f); err != nil {
 		return err
 	}
-	boot, err := readBootID(a.cfg.BootIDFile)
-	if err != nil {
-		return err
-	}
-	lost := &LostError{Phase: t.Phase, SameBoot: r.BootID == boot}
+	lost := &LostError{Phase: t.Phase, SameBoot: f.sameBoot}
 	lost.StdoutPath, lost.EventsPath = t.kept(c)
-	s := sweeper{token: a.Job.Attempt.Token.Reveal(), workDir: a.WorkDir}
-	if lost.SameBoot {
-		s.cgroup = r.Cgroup
-		if r.Graceful {
-			s.gentle = DefaultGrace
-			if err := a.endGracefully(ctx, r.Tool, c); err != nil {
-				return err
-			}
-		}
-	}
-	if err := s.sweep(sweepLimit); err != nil {
-		a.slog.Error("end what a lost phase left", "phase", t.Phase, "err", err)
-	}
 	if !t.KeepStdout {
 		// Nobody is left who would take the secrets out of it.
 		if err := durable.Remove(c.stdoutPath()); err != nil {
 			a.slog.Error("remove the output of a lost phase", "phase", t.Phase, "err", err)
 		}
 	}
+	a.read[t.Phase] = true
 	a.slog.Warn("a phase is lost", "phase", t.Phase, "same_boot", lost.SameBoot)
 	a.Logf("exocomp: %s", lost)
 	return lost
+}
+
+// endLost ends what is left of a phase whose supervisor died. A tool with a
+// state to save is told to end, once in its life, and waited for: its
+// supervisor's death did not stop it. The caller holds the phase's lock. The
+// error is [ErrShutdown].
+func (a *Attempt) endLost(ctx context.Context, c control, f finding) error {
+	s := sweeper{token: a.Job.Attempt.Token.Reveal(), workDir: a.WorkDir}
+	if f.sameBoot {
+		s.cgroup = f.record.Cgroup
+		if f.record.Graceful {
+			s.gentle = DefaultGrace
+			if err := a.endGracefully(ctx, f.record.Tool, c); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.sweep(sweepLimit); err != nil {
+		a.slog.Error("end what a lost phase left", "phase", filepath.Base(c.dir), "err", err)
+	}
+	return nil
 }
 
 // endGracefully tells a tool without a supervisor to end and waits until it

@@ -41,15 +41,17 @@ type Queue interface {
 
 // Handler executes the jobs; the engine gives it.
 type Handler interface {
-	// Handle does the work of a's job and says how it ended. After a crash of
-	// the daemon it is called again for the same attempt if a phase was begun,
-	// and must then walk the same phases in the same order: [Attempt.Exec]
-	// gives those that are over their old results. Work between phases is
-	// repeated.
+	// Handle does the work of a's job and says how it ended. It is called
+	// again for the same attempt by the next daemon, after a crash if a phase
+	// was begun, and must then walk the same phases in the same order:
+	// [Attempt.Exec] gives those that are over their old results. Work between
+	// phases is repeated. It is also called again, for Exec to tell how the
+	// tools ended and to start none, where it returned before it had asked.
 	//
-	// It returns the errors [ErrShutdown] and [ErrLost] of Exec as they are,
-	// and context.Cause(ctx) where ctx ends its own work. Any other error is a
-	// failed outcome with that error; so is a panic.
+	// An error is a failed outcome with that error, and so is a panic; but once
+	// ctx has ended it stands for context.Cause(ctx), so a handler returns an
+	// error of its own work as it is and never makes an outcome of one that
+	// ctx may have caused. [ErrLost] it returns as Exec did.
 	Handle(ctx context.Context, a *Attempt) (orchestrator.Outcome, error)
 }
 

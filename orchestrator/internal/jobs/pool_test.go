@@ -50,25 +50,48 @@ func TestPanicOfAHandlerFailsItsJobAndLeavesNoTool(t *testing.T) {
 }
 
 func TestCancelEndsTheDaemonsOwnWork(t *testing.T) {
-	w := newWorld(t)
-	q := w.queue()
-	cfg := w.config(q)
-	begun := make(chan struct{})
-	cfg.Handler = handlerFunc(func(ctx context.Context, a *Attempt) (orchestrator.Outcome, error) {
-		close(begun)
-		<-ctx.Done()
-		return orchestrator.Outcome{}, ctx.Err() // as a library would
-	})
-	var r row
-	runPool(t, cfg, func() {
-		<-begun
-		if err := q.update(func(r *row) error { r.Cancel = true; return nil }); err != nil {
-			t.Error(err)
+	for _, said := range []error{context.Canceled, errors.New("signal: terminated")} { // as libraries would
+		w := newWorld(t)
+		q := w.queue()
+		cfg := w.config(q)
+		begun := make(chan struct{})
+		cfg.Handler = handlerFunc(func(ctx context.Context, a *Attempt) (orchestrator.Outcome, error) {
+			close(begun)
+			<-ctx.Done()
+			return orchestrator.Outcome{}, said
+		})
+		var r row
+		runPool(t, cfg, func() {
+			<-begun
+			if err := q.update(func(r *row) error { r.Cancel = true; return nil }); err != nil {
+				t.Error(err)
+			}
+			r = w.finished(t)
+		})
+		if r.Outcome == nil || r.Outcome.Code != orchestrator.CodeCancelled {
+			t.Errorf("outcome = %+v, want cancelled", r.Outcome)
 		}
-		r = w.finished(t)
-	})
-	if r.Outcome == nil || r.Outcome.Code != orchestrator.CodeCancelled {
-		t.Errorf("outcome = %+v, want cancelled", r.Outcome)
+	}
+}
+
+func TestShutdownRecordsNoFailure(t *testing.T) {
+	for name, end := range map[string]func() (orchestrator.Outcome, error){
+		"an error":   func() (orchestrator.Outcome, error) { return orchestrator.Outcome{}, errors.New("interrupted") },
+		"an outcome": func() (orchestrator.Outcome, error) { return orchestrator.Fail(errors.New("interrupted"), nil), nil },
+	} {
+		w := newWorld(t)
+		q := w.queue()
+		cfg := w.config(q)
+		begun := make(chan struct{})
+		cfg.Handler = handlerFunc(func(ctx context.Context, a *Attempt) (orchestrator.Outcome, error) {
+			close(begun)
+			<-ctx.Done()
+			return end()
+		})
+		runPool(t, cfg, func() { <-begun })
+		if r, err := q.read(); err != nil || r.State != orchestrator.JobRunning || len(r.Rearmed) > 0 {
+			t.Errorf("%s: the job is %+v (%v), want it as it was", name, r, err)
+		}
 	}
 }
 
@@ -96,6 +119,21 @@ func TestOutcomeIsRecordedWhenTheDiskHasRoomAgain(t *testing.T) {
 	runPool(t, cfg, func() { r = w.finished(t) })
 	if r.State != orchestrator.JobSucceeded || r.Finishes != 1 {
 		t.Errorf("the job is %+v, want its outcome recorded", r)
+	}
+}
+
+func TestOutcomeThatTheLedgerNeverTakesIsABareFailure(t *testing.T) {
+	for _, refusals := range []int32{1, 2} {
+		w := newWorld(t)
+		q := &flakyQueue{fileQueue: w.queue(), err: orchestrator.Errorf(orchestrator.CodeInvalid, "CHECK constraint failed")}
+		q.fails.Store(refusals)
+		cfg := w.config(q)
+		cfg.Handler = w
+		var r row
+		runPool(t, cfg, func() { r = w.finished(t) })
+		if r.Outcome == nil || r.Outcome.Code != orchestrator.CodeInternal || !strings.Contains(r.Outcome.Message, "CHECK constraint failed") {
+			t.Errorf("outcome = %+v, want an internal failure that says why", r.Outcome)
+		}
 	}
 }
 

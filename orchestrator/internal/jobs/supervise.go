@@ -62,15 +62,23 @@ type supervisor struct {
 	tool    child
 	started time.Time
 
-	mu        sync.Mutex
-	cancelled bool
-	forced    chan struct{} // closed by SIGUSR1
+	mu     sync.Mutex
+	told   bool          // by the daemon, to end the tool
+	forced chan struct{} // closed by signalForce
 }
+
+// What the daemon asks of a supervisor. Signals that others send to everything,
+// at the end of a session or of the machine, are none of these: a supervisor
+// lets its tool decide what they mean.
+const (
+	signalEnd   = syscall.SIGUSR2 // tell the tool to end
+	signalForce = syscall.SIGUSR1 // kill it
+)
 
 func (s *supervisor) run() error {
 	signals := make(chan os.Signal, 16)
 	// Caught, not ignored: what is ignored stays ignored in the tool.
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
+	signal.Notify(signals, signalEnd, signalForce, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 	s.forced = make(chan struct{})
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become a subreaper: %w", err)
@@ -113,13 +121,12 @@ func (s *supervisor) run() error {
 	return s.leave(o, out)
 }
 
-// obey acts on signals for as long as the process lives. SIGTERM asks for the
-// tool's end, SIGUSR1 does not ask.
+// obey acts on signals for as long as the process lives.
 func (s *supervisor) obey(signals <-chan os.Signal) {
 	for sig := range signals {
 		switch sig {
-		case syscall.SIGTERM:
-			first := s.cancel()
+		case signalEnd:
+			first := s.tell()
 			if s.spec.Graceful {
 				if s.c.markTerminated() && first {
 					s.tool.signal(syscall.SIGTERM)
@@ -128,22 +135,24 @@ func (s *supervisor) obey(signals <-chan os.Signal) {
 			}
 			if first {
 				time.AfterFunc(s.spec.Grace, func() { s.tool.signal(syscall.SIGKILL) })
+				s.tool.signal(syscall.SIGTERM)
 			}
-			s.tool.signal(syscall.SIGTERM)
-		case syscall.SIGUSR1:
-			s.cancel()
+		case signalForce:
+			s.tell()
 			s.tool.signal(syscall.SIGKILL)
 			if !isClosed(s.forced) {
 				close(s.forced)
 			}
+		default:
+			s.slog.Info("ignored a signal", "signal", sig.String())
 		}
 	}
 }
 
-func (s *supervisor) cancel() (first bool) {
+func (s *supervisor) tell() (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first, s.cancelled = !s.cancelled, true
+	first, s.told = !s.told, true
 	return first
 }
 
@@ -165,7 +174,7 @@ func (s *supervisor) sweep() {
 func (s *supervisor) leave(o outcome, out *output) error {
 	out.finish()
 	s.mu.Lock()
-	o.Cancelled = s.cancelled
+	o.Told = s.told
 	s.mu.Unlock()
 	o.Token, o.StartedAt, o.FinishedAt = s.spec.Token, s.started, time.Now()
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, retryWait) {

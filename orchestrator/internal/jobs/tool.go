@@ -53,9 +53,9 @@ type Tool struct {
 
 	// OnEvent and OnStdout are called in the daemon, on Exec's goroutine, with
 	// each whole line of the events and of the raw output while they are
-	// written; before Exec returns they have seen every line. An adopted or
-	// finished phase gives all of its lines again. OnStdout needs KeepStdout.
-	// They must not keep the slice.
+	// written; before Exec returns they have seen every line that could be
+	// read. An adopted or finished phase gives all of its lines again. OnStdout
+	// needs KeepStdout. They must not keep the slice.
 	OnEvent, OnStdout func(line []byte)
 }
 
@@ -65,7 +65,7 @@ type Result struct {
 	Signal     string // such as SIGKILL, or empty
 	StartedAt  time.Time
 	FinishedAt time.Time
-	Cancelled  bool   // it was told to end
+	Cancelled  bool   // it was told to end because a person asked
 	Adopted    bool   // it was not this call that started it
 	StdoutPath string // with KeepStdout
 	EventsPath string // with Events
