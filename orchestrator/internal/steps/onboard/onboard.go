@@ -65,7 +65,7 @@ type work struct {
 func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Outcome, error) {
 	w, err := h.plan(ctx, a)
 	if err != nil {
-		return orchestrator.Fail(err, nil), nil
+		return orchestrator.Outcome{}, err
 	}
 	if len(w.hosts) == 0 {
 		return orchestrator.Outcome{Report: &orchestrator.Report{Summary: "no host to onboard: all are local"}}, nil

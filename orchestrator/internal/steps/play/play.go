@@ -37,7 +37,7 @@ type Handler struct {
 func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Outcome, error) {
 	r, err := h.prepare(ctx, a)
 	if err != nil {
-		return orchestrator.Fail(err, nil), nil
+		return orchestrator.Outcome{}, err
 	}
 	res, err := h.Runner.Execute(ctx, a, r)
 	if err != nil {

@@ -27,15 +27,15 @@ type Handler struct{ Ledger Ledger }
 func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Outcome, error) {
 	run, err := h.Ledger.Run(ctx, a.Job.Run)
 	if err != nil {
-		return orchestrator.Fail(err, nil), nil
+		return orchestrator.Outcome{}, err
 	}
 	row, err := h.Ledger.Inventory(ctx, a.Job.Workspace)
 	if err != nil {
-		return orchestrator.Fail(err, nil), nil
+		return orchestrator.Outcome{}, err
 	}
 	inv, err := supervised.Current(row, run.Inventory)
 	if err != nil {
-		return orchestrator.Fail(err, nil), nil
+		return orchestrator.Outcome{}, err
 	}
 	var targets []Target
 	var local []orchestrator.HostReport
