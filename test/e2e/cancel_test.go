@@ -18,7 +18,7 @@ func (s *site) wantStates(run orchestrator.Run, state orchestrator.RunState, ste
 		same = same && got[i] == steps[i]
 	}
 	if !same {
-		s.t.Errorf("run is %s, its steps %v; want %s, %v", run.State, got, state, steps)
+		s.t.Errorf("run is %s, its steps %v; want %s, %v; %+v", run.State, got, state, steps, run.FailedStep())
 	}
 }
 
@@ -107,6 +107,26 @@ func TestCancelByForceDoesNotWait(t *testing.T) {
 	}
 	s.assertClean()
 	slow.ran(1)
+}
+
+// What a person cancelled stays cancelled when the daemon dies before the tool
+// has ended, be it alone or with everything.
+func TestCancelSurvivesACrash(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	play := s.gate("play")
+	s.infra("edge", thisMachine())
+	site := s.playbook("site", rawPlay("tf:edge", "trap '' TERM INT HUP; "+play.line()))
+	for n, crash := range []func(){func() { s.crash() }, s.crashEverything} {
+		run := string(s.submit("edge", site))
+		play.await(n + 1)
+		s.ok("provision", "cancel", run)
+		crash()
+		s.wantStates(s.awaitRun(run), orchestrator.RunCancelled, succeeded, succeeded, succeeded, cancelled)
+		play.ran(n + 1)
+		s.assertClean()
+	}
 }
 
 // SIGTERM ends the daemon at once and leaves a running play alone; the next

@@ -78,8 +78,10 @@ func TestLostCreatesBarEveryApplyUntilImported(t *testing.T) {
 		t.Fatalf("failed step %+v, lost %+v", failed, lost)
 	}
 	for _, l := range lost {
-		if !strings.Contains(failed.Failure.Message, l.Address) || !strings.Contains(failed.Failure.Hint, l.ImportCommand()) {
-			t.Errorf("the failure does not name %s and how to import it: %+v", l.Address, failed.Failure)
+		for _, part := range []string{"import", l.Address, l.ID, dir} {
+			if !strings.Contains(failed.Failure.Message, l.Address) || !strings.Contains(failed.Failure.Hint, part) {
+				t.Errorf("the failure does not name %s and how to import it (%s): %+v", l.Address, part, failed.Failure)
+			}
 		}
 	}
 	i := slices.IndexFunc(lost, func(l orchestrator.LostCreate) bool { return l.Address == "terraform_data.made" })
@@ -91,9 +93,10 @@ func TestLostCreatesBarEveryApplyUntilImported(t *testing.T) {
 	}
 	refused := func(parts ...string) {
 		t.Helper()
-		s.fails(4, append(parts, "tofu import"), "provision", "run", "edge", site)
-		s.fails(4, append(parts, "tofu import"), "provision", "resume", run)
-		s.fails(4, append(parts, "tofu import"), "workspace", "apply", "edge")
+		parts = append(parts, "import", dir, "--accept-lost")
+		s.fails(4, parts, "provision", "run", "edge", site)
+		s.fails(4, parts, "provision", "resume", run)
+		s.fails(4, parts, "workspace", "apply", "edge")
 	}
 	refused("terraform_data.made", "terraform_data.slow", lost[i].ID)
 	s.assertClean()
@@ -128,10 +131,13 @@ func TestLostCreateOfAStandaloneApplyIsAccepted(t *testing.T) {
 	s.ok("workspace", "apply", "edge", "--wait")
 
 	s.infra("edge", thisMachine(), leaving("old", leave.line(), 0))
-	first := s.ok("workspace", "apply", "edge").stdout
+	first := s.spawn("workspace", "apply", "edge", "--wait")
 	leave.await(1)
 	s.crashEverything()
-	j := s.awaitJob(first)
+	if r := first.wait(); r.code != 1 || !strings.Contains(r.stdout, "jobs redrive") {
+		t.Errorf("the client that waited through the crash: %s", r)
+	}
+	j := jsonOf[[]orchestrator.Job](s, "jobs", "list")[0]
 	if j.State != orchestrator.JobInterrupted || j.RedrivenBy != "" || !strings.Contains(j.Failure.Hint, "jobs redrive") {
 		t.Fatalf("the job is %s, redriven by %q: %+v", j.State, j.RedrivenBy, j.Failure)
 	}
@@ -142,7 +148,7 @@ func TestLostCreateOfAStandaloneApplyIsAccepted(t *testing.T) {
 	second := s.spawn("workspace", "apply", "edge", "--wait")
 	slow.await(1)
 	s.supervised().Tool.kill(t)
-	if r := second.wait(); r.code != 1 || !strings.Contains(r.stdout, "terraform_data.slow") || !strings.Contains(r.stdout, "tofu import") {
+	if r := second.wait(); r.code != 1 || !strings.Contains(r.stdout, "terraform_data.slow") || !strings.Contains(r.stdout, "import") {
 		t.Errorf("the killed tofu: %s", r)
 	}
 	s.assertClean()
@@ -171,8 +177,8 @@ func TestLostCreateOfAStandaloneApplyIsAccepted(t *testing.T) {
 	s.assertClean()
 }
 
-// The supervisor alone dies. Its tofu is told to end and saves its state, so
-// the next attempt goes on where it was.
+// The supervisor alone dies, then another with its daemon. Each time tofu is
+// told to end and saves its state, so the next attempt goes on where it was.
 func TestLostSupervisorEndsTofuInOrder(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -187,8 +193,16 @@ func TestLostSupervisorEndsTofuInOrder(t *testing.T) {
 	if state := s.tofu(dir, "state", "list", "-no-color"); !strings.Contains(state, "terraform_data.made") {
 		t.Errorf("the first attempt's state was not saved: %s", state)
 	}
+	running := s.supervised()
+	s.daemon.kill()
+	running.Supervisor.kill(t)
+	if !running.Tool.alive() {
+		t.Error("tofu died with its supervisor")
+	}
+	s.start()
+	slow.await(3)
 	slow.open()
-	s.wantAttempts(s.awaitRun(string(run)), [4]int{2, 1, 1, 1}, [4]int{1, 0, 0, 0})
+	s.wantAttempts(s.awaitRun(string(run)), [4]int{3, 1, 1, 1}, [4]int{2, 0, 0, 0})
 	made.ran(1)
 	if lost := s.lost("edge"); len(lost) != 0 {
 		t.Errorf("suspected: %+v", lost)
