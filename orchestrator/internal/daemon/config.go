@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/jobs"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclparse"
@@ -49,10 +50,7 @@ type program struct {
 	Path *string `hcl:"path"`
 }
 
-const (
-	defaultWorkers = 4
-	maxWorkers     = 64
-)
+const maxWorkers = 64
 
 // Defaults returns the settings of a daemon that runs as uid: the system's
 // directories for root and for the user `exocomp`, XDG directories
@@ -61,7 +59,7 @@ func Defaults(uid int, user string, env func(string) string) (Config, error) {
 	c := Config{
 		DataDir:        "/var/lib/exocomp",
 		RuntimeDir:     "/run/exocomp",
-		Workers:        defaultWorkers,
+		Workers:        jobs.DefaultWorkers,
 		AutomationUser: "exocomp",
 		LogLevel:       slog.LevelInfo,
 	}
