@@ -60,25 +60,10 @@ func (a *app) printOnboard(ctx context.Context, refs []string) error {
 			if _, err := fmt.Fprintln(a.Out, v.JSON); err != nil {
 				return err
 			}
-			quoted := make([]string, 0, len(v.Command))
-			for _, arg := range v.Command {
-				quoted = append(quoted, shellQuote(arg))
-			}
-			a.say("%s", strings.Join(quoted, " "))
+			a.say("%s", orchestrator.ShellCommand(v.Command...))
 		}
 		return nil
 	})
-}
-
-// shellQuote quotes an argument for sh(1) where it needs it.
-func shellQuote(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:,=@%+", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func (a *app) hostKnownHosts() *cobra.Command {

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -18,44 +20,42 @@ func (a *app) workspaceCommand() *cobra.Command {
 }
 
 func (a *app) workspaceAdd() *cobra.Command {
-	var w orchestrator.Workspace
+	var given orchestrator.Workspace
 	var approval string
 	c := &cobra.Command{
 		Use:   "add NAME DIR",
 		Short: "Register a root module; adding it again changes its settings",
 		Long: `Register the OpenTofu root module in DIR under NAME. Its hosts become the standing
 inventory tf:NAME. The daemon checks, as its own user, that it can read the
-configuration and write the state. Adding it again replaces its settings.`,
+configuration and write the state. Adding it again changes what is given then and
+keeps the rest; a flag that is given empty (--var-file '') clears its setting.`,
 		Example: "  exocomp workspace add edge ./infra --var-file prod.tfvars",
 		Args:    cobra.ExactArgs(2),
 	}
 	f := c.Flags()
-	f.StringVar(&w.TofuWorkspace, "tofu-workspace", "", "the module's own `workspace` (default: the default one)")
-	f.StringArrayVar(&w.VarFiles, "var-file", nil, "variables `file`; may be repeated")
-	f.StringArrayVar(&w.BackendConfig, "backend-config", nil, "backend configuration, a `file` or key=value; may be repeated")
-	f.StringVar(&w.CLIConfig, "cli-config", "", "OpenTofu CLI configuration `file`")
+	f.StringVar(&given.TofuWorkspace, "tofu-workspace", "", "the module's own `workspace` (default: the default one)")
+	f.StringArrayVar(&given.VarFiles, "var-file", nil, "variables `file`; may be repeated")
+	f.StringArrayVar(&given.BackendConfig, "backend-config", nil, "backend configuration, a `file` or key=value; may be repeated")
+	f.StringVar(&given.CLIConfig, "cli-config", "", "OpenTofu CLI configuration `file`")
 	f.StringVar(&approval, "approval", string(orchestrator.ApprovalDestructive), "which plans wait for a person: never, destructive or always")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		w.Name, w.Approval = args[0], orchestrator.ApprovalPolicy(approval)
-		paths := []*string{&args[1], &w.CLIConfig}
-		for i := range w.VarFiles {
-			paths = append(paths, &w.VarFiles[i])
+		given.Name, given.Dir, given.Approval = args[0], args[1], orchestrator.ApprovalPolicy(approval)
+		if err := absolutePaths(&given); err != nil {
+			return err
 		}
-		for i, b := range w.BackendConfig {
-			if !strings.Contains(b, "=") {
-				paths = append(paths, &w.BackendConfig[i])
-			}
-		}
-		for _, p := range paths {
-			if err := absolute(p); err != nil {
-				return err
-			}
-		}
-		w.Dir = args[1]
-		if err := w.Validate(); err != nil {
+		if err := given.Validate(); err != nil {
 			return err
 		}
 		return a.with(c.Context(), func(cl *rpc.Client) error {
+			w, err := cl.GetWorkspace(c.Context(), given.Name)
+			switch {
+			case errors.Is(err, orchestrator.ErrNotFound):
+				w = given
+			case err != nil:
+				return err
+			default:
+				w = changed(w, given, c.Flags().Changed)
+			}
 			added, err := cl.AddWorkspace(c.Context(), w)
 			if err != nil {
 				return err
@@ -66,6 +66,50 @@ configuration and write the state. Adding it again replaces its settings.`,
 		})
 	}
 	return c
+}
+
+// changed returns w with what a person has given for it now.
+func changed(w, given orchestrator.Workspace, has func(flag string) bool) orchestrator.Workspace {
+	w.Dir = given.Dir
+	if has("tofu-workspace") {
+		w.TofuWorkspace = given.TofuWorkspace
+	}
+	if has("var-file") {
+		w.VarFiles = given.VarFiles
+	}
+	if has("backend-config") {
+		w.BackendConfig = given.BackendConfig
+	}
+	if has("cli-config") {
+		w.CLIConfig = given.CLIConfig
+	}
+	if has("approval") {
+		w.Approval = given.Approval
+	}
+	return w
+}
+
+// absolutePaths makes the paths of w absolute and drops empty ones from its
+// lists.
+func absolutePaths(w *orchestrator.Workspace) error {
+	empty := func(s string) bool { return s == "" }
+	w.VarFiles = slices.DeleteFunc(w.VarFiles, empty)
+	w.BackendConfig = slices.DeleteFunc(w.BackendConfig, empty)
+	paths := []*string{&w.Dir, &w.CLIConfig}
+	for i := range w.VarFiles {
+		paths = append(paths, &w.VarFiles[i])
+	}
+	for i, b := range w.BackendConfig {
+		if !strings.Contains(b, "=") {
+			paths = append(paths, &w.BackendConfig[i])
+		}
+	}
+	for _, p := range paths {
+		if err := absolute(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // absolute makes a path that was given absolute; an empty one stays empty.
@@ -137,7 +181,7 @@ func (a *app) printWorkspace(w orchestrator.Workspace) error {
 		{"added", instant(w.CreatedAt)},
 	}
 	for _, l := range w.Lost {
-		rows = append(rows, []string{"may be lost", l.ImportCommand()})
+		rows = append(rows, []string{"may be lost", printable(w.ImportCommand(l))})
 	}
 	return a.table([]string{"workspace", w.Name}, rows, "")
 }
@@ -192,18 +236,21 @@ func (a *app) workspaceUnlock() *cobra.Command {
 }
 
 func (a *app) workspaceRemove() *cobra.Command {
-	return &cobra.Command{
+	var acceptLost bool
+	c := &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Forget a workspace and its inventory; its machines and state stay as they are",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(cl *rpc.Client) error {
-				if err := cl.RemoveWorkspace(c.Context(), args[0]); err != nil {
-					return err
-				}
-				a.say("workspace %s is forgotten; nothing was destroyed", args[0])
-				return nil
-			})
-		},
 	}
+	c.Flags().BoolVar(&acceptLost, "accept-lost", false, "forget it although an interrupted apply may have created what the state lacks")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.with(c.Context(), func(cl *rpc.Client) error {
+			if err := cl.RemoveWorkspace(c.Context(), args[0], acceptLost); err != nil {
+				return err
+			}
+			a.say("workspace %s is forgotten; nothing was destroyed", args[0])
+			return nil
+		})
+	}
+	return c
 }

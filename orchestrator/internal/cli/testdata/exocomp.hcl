@@ -1,0 +1,2 @@
+data_dir    = "/var/lib/exocomp"
+runtime_dir = "/run/exocomp"
