@@ -67,7 +67,7 @@ func TestGateLateHost(t *testing.T) {
 	s.start()
 	s.workspace("edge", map[string]vars{"web1": hostVars(web1, vars{"ansible_host": address})})
 	play := s.playbook("site", rawPlay("tf:edge", "echo played >/root/played"))
-	id := string(s.submit("edge", play, "--ssh-wait", "2m"))
+	id := string(s.submit("edge", play, append(s.lightly(), "--ssh-wait", "2m")...))
 	s.awaitEvent("that step 2 has started", func(e orchestrator.Event) bool {
 		return e.Kind == orchestrator.EventStepStarted && e.Step == orchestrator.StepSSHWait
 	}, "--run", id)

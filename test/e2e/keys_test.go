@@ -24,11 +24,11 @@ func TestGateChangedKey(t *testing.T) {
 	s.start()
 	s.workspace("edge", map[string]vars{"web1": hostVars(web1)})
 	play := s.playbook("site", rawPlay("tf:edge", "echo played >>/root/played"))
-	s.converge("edge", play)
+	s.converge("edge", play, s.lightly()...)
 
 	old, logins := web1.HostKeyFingerprint(nethost.ED25519), len(web1.Logins())
 	s.rotateHostKeys(web1)
-	r, run := s.provision("edge", play)
+	r, run := s.provision("edge", play, s.lightly()...)
 	s.holdsRefused(r, run, web1, logins, old)
 	s.holds(strings.Contains(r.String(), "exocomp host onboard --rotate edge/web1"), "it says how to accept the new key", r)
 	s.holds(slices.ContainsFunc(s.events("--security", "--workspace", "edge"), func(e orchestrator.Event) bool {
@@ -89,7 +89,7 @@ func TestGateManInTheMiddle(t *testing.T) {
 	crash := s.start("EXOCOMP_FAULT=after-intent:ansible-play")
 	s.workspace("edge", map[string]vars{"web1": hostVars(web1)})
 	play := s.playbook("site", rawPlay("tf:edge", "echo played >>/root/played"))
-	id := string(s.submit("edge", play))
+	id := string(s.submit("edge", play, s.lightly()...))
 	select {
 	case <-crash.exited:
 	case <-time.After(2 * patience):
@@ -126,7 +126,7 @@ func TestGateStatedKey(t *testing.T) {
 	}
 	s.workspace("edge", stated(web2.PublicHostKey(nethost.ED25519)))
 	play := s.playbook("site", rawPlay("tf:edge", "true"))
-	r, run := s.provision("edge", play)
+	r, run := s.provision("edge", play, s.lightly()...)
 	s.holdsRefused(r, run, web1, 0, web2.HostKeyFingerprint(nethost.ED25519))
 	s.holds(len(s.pins()) == 0, "a key that contradicts exocomp_host_key is not pinned", s.pins())
 	forced := s.cli("host", "onboard", "--rotate", "edge/web1", "--wait", "--ssh-identity", s.lab.Key().Path)
@@ -134,7 +134,7 @@ func TestGateStatedKey(t *testing.T) {
 
 	// of the type that would not be chosen on first use
 	s.writeHosts("edge", stated(web1.PublicHostKey(nethost.ECDSA)))
-	run = s.converge("edge", play)
+	run = s.converge("edge", play, s.lightly()...)
 	pins := s.pins()
 	s.holds(len(pins) == 1 && pins[0].Source == orchestrator.PinStated && pinned(pins, web1.HostKeyFingerprint(nethost.ECDSA)),
 		"the right stated key is pinned as stated, and plays verify it", pins, run)
@@ -152,15 +152,15 @@ func TestGateRebuild(t *testing.T) {
 	}
 	s.workspace("edge", hosts("i-1"))
 	play := s.playbook("site", rawPlay("tf:edge", "true"))
-	s.converge("edge", play)
+	s.converge("edge", play, s.lightly()...)
 	old, logins := web1.HostKeyFingerprint(nethost.ED25519), len(web1.Logins())
 
 	s.rotateHostKeys(web1)
-	r, run := s.provision("edge", play)
+	r, run := s.provision("edge", play, s.lightly()...)
 	s.holdsRefused(r, run, web1, logins, old)
 
 	s.writeHosts("edge", hosts("i-2"))
-	s.converge("edge", play)
+	s.converge("edge", play, s.lightly()...)
 	pins := s.pins()
 	s.holds(len(pins) == 1 && pinned(pins, web1.HostKeyFingerprint(nethost.ED25519)) && pins[0].InstanceID == "i-2",
 		"another exocomp_instance_id makes the new key a first use", pins)

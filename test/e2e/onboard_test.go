@@ -40,6 +40,13 @@ func TestGateOnboardPlaybook(t *testing.T) {
 	s.holds(s.fileOn(web1, "/root/played") == "root\n", "the play logs in as the inventory says", s.fileOn(web1, "/root/played"))
 }
 
+// lightly is the flag for an onboarding that only logs in, for gates that are
+// about something else: the seeded one is most of a chain's time.
+func (s *site) lightly() []string {
+	s.t.Helper()
+	return []string{"--onboard-playbook", s.playbook("lightly", rawPlay("all", "true"))}
+}
+
 // holdsInventoryLogin: a host is admitted, and only its inventory's user has
 // ever logged in to it.
 func (s *site) holdsInventoryLogin(h *nethost.Host, workspace, name string) {
