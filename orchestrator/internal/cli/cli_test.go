@@ -168,7 +168,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`"go": "[^"]+"`), `"go": "GO"`},
 	{regexp.MustCompile(`"platform": "[^"]+"`), `"platform": "PLATFORM"`},
 	{regexp.MustCompile(`took [0-9a-zµ.]+`), "took LONG"},
-	{regexp.MustCompile(`  +`), "  "}, // columns are as wide as what differs
+	{regexp.MustCompile(`(\S)  +`), "$1  "}, // columns are as wide as what differs
 	{regexp.MustCompile(`(TIME)  [0-9hmsµ.]+\b`), "$1  LONG"},
 }
 

@@ -51,7 +51,8 @@ func waitEnded(ctx context.Context, err error, what, follow string) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(ctx.Err(), context.DeadlineExceeded), orchestrator.CodeOf(err) == orchestrator.CodeTimeout:
+		// the daemon, which knows the deadline too, may be the first to notice
 		return &exitError{exitTimeout, orchestrator.Errorf(orchestrator.CodeTimeout, "--wait-timeout passed; %s goes on", what).WithHint("%s", follow)}
 	case ctx.Err() != nil:
 		return &exitError{exitInterrupted, orchestrator.Errorf(orchestrator.CodeCancelled, "interrupted; %s goes on", what).WithHint("%s", follow)}
