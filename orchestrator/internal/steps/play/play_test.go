@@ -1,0 +1,53 @@
+package play_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/ansible"
+	"github.com/exocomp/exocomp/orchestrator/internal/ansible/supervised"
+	"github.com/exocomp/exocomp/orchestrator/internal/jobs"
+	"github.com/exocomp/exocomp/orchestrator/internal/steps/play"
+	"github.com/exocomp/exocomp/orchestrator/internal/steps/steptest"
+	"github.com/exocomp/exocomp/orchestrator/playbook"
+)
+
+func TestMain(m *testing.M) { steptest.Main(m) }
+
+func TestStepConforms(t *testing.T) {
+	steptest.Run(t, steptest.Suite{Kind: orchestrator.StepAnsiblePlay, Phase: "play", New: newHandler})
+}
+
+func newHandler(t *testing.T, s *steptest.Site) jobs.Handler {
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "site.yml"), []byte("- hosts: all\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := playbook.Take(t.Context(), root, "site.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Ledger.Chain.Spec.Playbook = orchestrator.PlaybookRef{Path: root + "/site.yml", Entry: "site.yml", Digest: snapshot.Digest}
+	s.Ledger.Admitted = []orchestrator.Admission{{Workspace: s.Ledger.Row.Name, Host: "web1", Login: orchestrator.LoginAutomation}}
+	install := ansible.Install{Path: s.Ansible(t), Version: "2.14.18"}
+	return &play.Handler{
+		Ledger:         s.Ledger,
+		Runner:         &supervised.Runner{Pins: s.Ledger, FleetKey: s.Key, Locate: func(context.Context) (ansible.Install, error) { return install, nil }},
+		Snapshots:      archive{snapshot},
+		AutomationUser: "exocomp",
+	}
+}
+
+// archive is a store of one snapshot.
+type archive struct{ *playbook.Snapshot }
+
+func (a archive) Open(string) (io.ReadCloser, error) {
+	var b bytes.Buffer
+	_, err := a.WriteTo(&b)
+	return io.NopCloser(&b), err
+}
