@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -45,25 +44,6 @@ func TestEveryCodeHasAnExitCode(t *testing.T) {
 	}
 	if workCode(nil) != exitDone {
 		t.Error("work without a failure is not done")
-	}
-}
-
-// TestShellQuoteIsRead: sh itself reads back what was quoted.
-func TestShellQuoteIsRead(t *testing.T) {
-	args := []string{"", "plain", "a b", "it's", `"$(id)"`, "`id`", "a\nb", "*", "~", "-n", "!x", `\`, "{\"k\": \"ssh-ed25519 AAAA c\"}", "é"}
-	quoted := make([]string, 0, len(args))
-	for _, a := range args {
-		quoted = append(quoted, shellQuote(a))
-	}
-	out, err := exec.Command("/bin/sh", "-c", `for a in `+strings.Join(quoted, " ")+`; do printf '%s\0' "$a"; done`).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := string(out), strings.Join(args, "\x00")+"\x00"; got != want {
-		t.Errorf("sh read %q, want %q", got, want)
-	}
-	if shellQuote("/usr/bin/x-y_z.1:2,3=4@5%6+7") != "/usr/bin/x-y_z.1:2,3=4@5%6+7" {
-		t.Error("a plain argument was quoted")
 	}
 }
 
