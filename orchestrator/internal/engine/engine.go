@@ -8,7 +8,6 @@ package engine
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -28,6 +27,7 @@ type Ledger interface {
 type Publisher interface {
 	Inventory(ctx context.Context, inv orchestrator.Inventory) error
 	Pins(ctx context.Context, pins []orchestrator.Pin) error
+	Remove(workspace string) error
 	All(ctx context.Context, inventories []orchestrator.Inventory, pins []orchestrator.Pin) error
 }
 
@@ -55,15 +55,16 @@ type Engine struct {
 	cfg    Config
 	pool   *jobs.Pool
 
-	// settled is held by whoever commits and then publishes, so that a reader
-	// who takes it in between never sees a state whose files are not there.
-	settled sync.RWMutex
-	stale   bool // a publication failed; guarded by settled
+	// settled is a lock that somebody can stop waiting for: it holds one value
+	// while somebody commits and then publishes, so that a reader who waits for
+	// it in between never sees a state whose files are not there.
+	settled chan struct{}
+	stale   bool // something may not be published; guarded by settled
 }
 
 // New returns an engine that does nothing until [Engine.Run].
 func New(cfg Config) *Engine {
-	e := &Engine{Ledger: cfg.Ledger, cfg: cfg}
+	e := &Engine{Ledger: cfg.Ledger, cfg: cfg, settled: make(chan struct{}, 1), stale: true}
 	cfg.Pool.Queue, cfg.Pool.Handler = e, e
 	e.pool = jobs.New(cfg.Pool)
 	return e
@@ -73,12 +74,18 @@ func New(cfg Config) *Engine {
 // this one left running, and executes the queue until ctx ends. Running tools
 // are then left to their supervisors.
 func (e *Engine) Run(ctx context.Context) error {
-	e.publishAll(ctx)
+	if err := e.publishStale(ctx); err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return e.pool.Run(ctx) })
 	g.Go(func() error { return e.republish(ctx) })
 	return g.Wait()
 }
+
+// Recovered returns a channel that is closed once [Engine.Run] has taken up the
+// jobs that the daemon before this one left running.
+func (e *Engine) Recovered() <-chan struct{} { return e.pool.Recovered() }
 
 // Handle implements [jobs.Handler] by the kind of the job.
 func (e *Engine) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Outcome, error) {
@@ -117,11 +124,8 @@ func (e *Engine) republish(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-t.C:
-			e.settled.RLock()
-			stale := e.stale
-			e.settled.RUnlock()
-			if stale {
-				e.publishAll(ctx)
+			if err := e.publishStale(ctx); err != nil && ctx.Err() == nil {
+				e.cfg.Logger.Error("publish again", "err", err)
 			}
 		}
 	}

@@ -3,26 +3,59 @@ package engine
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/fault"
 )
+
+// publishLimit bounds how long anybody waits for a publication, and how long one
+// reads the ledger.
+const publishLimit = 10 * time.Second
+
+// settle takes the lock of who commits and then publishes. The caller releases
+// it. It gives up when ctx ends or after a while: a disk that hangs must not
+// make everybody hang.
+func (e *Engine) settle(ctx context.Context) (release func(), err error) {
+	limit := time.NewTimer(publishLimit)
+	defer limit.Stop()
+	select {
+	case e.settled <- struct{}{}:
+		return func() { <-e.settled }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-limit.C:
+		return nil, orchestrator.Errorf(orchestrator.CodeTimeout, "a published file takes longer than %s to write", publishLimit).
+			WithHint("look after the disk of the data directory")
+	}
+}
 
 // Settled returns once everything that was committed before the call is
 // published. Who reads a state from the ledger and shows it to somebody calls
 // it in between.
-func (e *Engine) Settled() {
-	e.settled.RLock()
-	defer e.settled.RUnlock()
+func (e *Engine) Settled(ctx context.Context) error {
+	release, err := e.settle(ctx)
+	if err != nil {
+		return err
+	}
+	release()
+	return nil
 }
 
 // FinishJob records an outcome and publishes what it changed.
 func (e *Engine) FinishJob(ctx context.Context, id orchestrator.JobID, token orchestrator.Secret, o orchestrator.Outcome) (orchestrator.Job, error) {
-	e.settled.Lock()
-	defer e.settled.Unlock()
+	release, err := e.settle(ctx)
+	if err != nil {
+		return orchestrator.Job{}, err
+	}
+	defer release()
 	job, err := e.Ledger.FinishJob(ctx, id, token, o)
 	if err != nil {
 		return job, err
 	}
+	fault.Point(fault.AfterRelease, job.Work())
+	ctx, cancel := publishing(ctx)
+	defer cancel()
 	if o.Inventory != nil {
 		inv, err := e.Inventory(ctx, job.Workspace)
 		if err == nil {
@@ -36,14 +69,37 @@ func (e *Engine) FinishJob(ctx context.Context, id orchestrator.JobID, token orc
 	return job, nil
 }
 
-// Commit runs a change of pins or inventories and publishes everything after
-// it, also where the change failed half-way.
+// Commit runs a change of the ledger and publishes known_hosts after it, also
+// where the change failed half-way.
 func (e *Engine) Commit(ctx context.Context, change func() error) error {
-	e.settled.Lock()
-	defer e.settled.Unlock()
-	err := change()
+	release, err := e.settle(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = change()
+	ctx, cancel := publishing(ctx)
+	defer cancel()
 	e.publishPins(ctx)
 	return err
+}
+
+// Withdraw runs a change that removes a workspace, takes its published inventory
+// back and publishes known_hosts.
+func (e *Engine) Withdraw(ctx context.Context, workspace string, change func() error) error {
+	return e.Commit(ctx, func() error {
+		err := change()
+		if err == nil {
+			e.published("the end of "+orchestrator.InventoryName(workspace), e.cfg.Publisher.Remove(workspace))
+		}
+		return err
+	})
+}
+
+// publishing returns the context of a publication. It outlives ctx: what is
+// committed is published, whether or not anybody still waits for it.
+func publishing(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), publishLimit)
 }
 
 // publishPins writes known_hosts anew. The caller holds settled.
@@ -55,9 +111,19 @@ func (e *Engine) publishPins(ctx context.Context) {
 	e.published("known_hosts", err)
 }
 
-func (e *Engine) publishAll(ctx context.Context) {
-	e.settled.Lock()
-	defer e.settled.Unlock()
+// publishStale publishes everything that the ledger holds, where something is
+// not published yet. It only fails where its turn does not come.
+func (e *Engine) publishStale(ctx context.Context) error {
+	release, err := e.settle(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if !e.stale {
+		return nil
+	}
+	ctx, cancel := publishing(ctx)
+	defer cancel()
 	e.stale = false
 	invs, err := e.Inventories(ctx)
 	pins, perr := e.Pins(ctx, orchestrator.PinFilter{})
@@ -65,6 +131,7 @@ func (e *Engine) publishAll(ctx context.Context) {
 		err = e.cfg.Publisher.All(ctx, invs, pins)
 	}
 	e.published("inventories and known_hosts", err)
+	return nil
 }
 
 // published notes how a publication went. A failure loses nothing, since the
