@@ -188,5 +188,5 @@ type HostReport struct {
 // Change is one resource change of a plan or an apply.
 type Change struct {
 	Address string `json:"address"`
-	Action  string `json:"action"` // create, update, delete, replace, read, forget
+	Action  string `json:"action"` // create, update, delete, replace, forget, import, move
 }

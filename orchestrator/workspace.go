@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -38,19 +39,72 @@ type Workspace struct {
 // saving it to the state. It belongs to the workspace and bars every later
 // apply until its address is in the state or a person accepts the loss.
 type LostCreate struct {
-	Address string    `json:"address"`       // the resource's address
-	ID      string    `json:"id,omitempty"`  // the provider's id where the journal names one, for `tofu import`
-	Job     JobID     `json:"job,omitempty"` // the attempt whose journal raised the suspicion
+	Address string    `json:"address"`            // the resource's address
+	ID      string    `json:"id,omitempty"`       // the provider's id where the journal names one, for `tofu import`
+	PriorID string    `json:"prior_id,omitempty"` // of the object that it was to replace: while the state holds that one, it lacks this one
+	Job     JobID     `json:"job,omitempty"`      // the attempt whose journal raised the suspicion
 	Since   time.Time `json:"since,omitzero"`
 }
 
-// ImportCommand returns the command that brings the resource into the state.
-func (l LostCreate) ImportCommand() string {
-	id := l.ID
-	if id == "" {
-		id = "ID"
+// FoundAs reports whether the object of that id, which the state holds under
+// the create's address, may be what the create made. An id may be empty.
+func (l LostCreate) FoundAs(id string) bool {
+	if l.PriorID != "" && id == l.PriorID {
+		return false
 	}
-	return "tofu import '" + l.Address + "' '" + id + "'"
+	return l.ID == "" || id == "" || id == l.ID
+}
+
+// TofuCommand returns a command for sh(1) that runs tofu in the workspace as
+// the daemon would, wherever it is typed.
+func (w Workspace) TofuCommand(args ...string) string {
+	var words []string
+	if w.TofuWorkspace != "" {
+		words = append(words, "TF_WORKSPACE="+ShellQuote(w.TofuWorkspace))
+	}
+	if w.CLIConfig != "" {
+		words = append(words, "TF_CLI_CONFIG_FILE="+ShellQuote(w.CLIConfig))
+	}
+	words = append(words, "tofu", ShellQuote("-chdir="+w.Dir), ShellCommand(args...))
+	return strings.Join(words, " ")
+}
+
+// ImportCommand returns the command for sh(1) that brings lost creates into the
+// state; ID stands in it where a person must look the id up. A state that still
+// holds the object of a replacement must forget it first.
+func (w Workspace) ImportCommand(lost ...LostCreate) string {
+	var commands []string
+	for _, l := range lost {
+		if l.PriorID != "" {
+			commands = append(commands, w.TofuCommand("state", "rm", l.Address))
+		}
+		args := []string{"import"}
+		for _, f := range w.VarFiles {
+			args = append(args, "-var-file="+f)
+		}
+		id := l.ID
+		if id == "" {
+			id = "ID"
+		}
+		commands = append(commands, w.TofuCommand(append(args, l.Address, id)...))
+	}
+	return strings.Join(commands, "; ")
+}
+
+// SameState reports whether two workspaces keep their state in one place: they
+// are one root module, under its same workspace, with the same backend.
+func (w Workspace) SameState(other Workspace) bool {
+	return filepath.Clean(w.Dir) == filepath.Clean(other.Dir) && w.SelectedWorkspace() == other.SelectedWorkspace() &&
+		slices.Equal(w.BackendConfig, other.BackendConfig)
+}
+
+// SelectedWorkspace returns the module's own workspace by its name, also where
+// it is the default one.
+func (w Workspace) SelectedWorkspace() string {
+	if w.TofuWorkspace == "" {
+		return "default"
+	}
+	return w.TofuWorkspace
 }
 
 // MaxWorkspaceName bounds a workspace's name, in bytes.

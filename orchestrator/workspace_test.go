@@ -35,3 +35,52 @@ func TestWorkspaceValidateReportsEveryMistakeTogether(t *testing.T) {
 		}
 	}
 }
+
+// What is shown can be typed: paths, addresses and ids are words, whatever is in
+// them.
+func TestImportCommandRunsAsTheDaemonWould(t *testing.T) {
+	w := orchestrator.Workspace{
+		Dir: "/srv/it's", TofuWorkspace: "blue", CLIConfig: "/etc/tofurc", VarFiles: []string{"/srv/a b.tfvars"},
+		BackendConfig: []string{"key=value"},
+	}
+	for _, c := range []struct {
+		lost []orchestrator.LostCreate
+		want string
+	}{
+		{
+			[]orchestrator.LostCreate{{Address: `vm.a["it's"]`, ID: "$(x)"}},
+			`TF_WORKSPACE=blue TF_CLI_CONFIG_FILE=/etc/tofurc tofu '-chdir=/srv/it'\''s' ` +
+				`import '-var-file=/srv/a b.tfvars' 'vm.a["it'\''s"]' '$(x)'`,
+		},
+		{
+			[]orchestrator.LostCreate{{Address: "vm.b", PriorID: "i-0"}},
+			`TF_WORKSPACE=blue TF_CLI_CONFIG_FILE=/etc/tofurc tofu '-chdir=/srv/it'\''s' state rm vm.b; ` +
+				`TF_WORKSPACE=blue TF_CLI_CONFIG_FILE=/etc/tofurc tofu '-chdir=/srv/it'\''s' import '-var-file=/srv/a b.tfvars' vm.b ID`,
+		},
+	} {
+		if got := w.ImportCommand(c.lost...); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
+
+func TestLostCreateIsFoundAsAnythingButWhatItReplaces(t *testing.T) {
+	for _, c := range []struct {
+		id, prior, state string
+		want             bool
+	}{
+		{"", "", "i-1", true},
+		{"", "", "", true},
+		{"i-1", "", "i-1", true},
+		{"i-1", "", "i-2", false},
+		{"i-1", "", "", true},
+		{"", "i-0", "i-0", false},
+		{"", "i-0", "i-1", true},
+		{"i-1", "i-0", "i-0", false},
+		{"i-1", "i-0", "i-1", true},
+	} {
+		if got := (orchestrator.LostCreate{ID: c.id, PriorID: c.prior}).FoundAs(c.state); got != c.want {
+			t.Errorf("created %q instead of %q, the state holds %q: found %v", c.id, c.prior, c.state, got)
+		}
+	}
+}

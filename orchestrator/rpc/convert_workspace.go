@@ -36,12 +36,15 @@ func workspaceFromWire(w *exocompv1.Workspace) orchestrator.Workspace {
 }
 
 func lostToWire(l orchestrator.LostCreate) *exocompv1.LostCreate {
-	return &exocompv1.LostCreate{Address: l.Address, Id: l.ID, JobId: string(l.Job), Since: timeToWire(l.Since)}
+	return &exocompv1.LostCreate{
+		Address: l.Address, Id: l.ID, PriorId: l.PriorID,
+		JobId: string(l.Job), Since: timeToWire(l.Since),
+	}
 }
 
 func lostFromWire(l *exocompv1.LostCreate) orchestrator.LostCreate {
 	return orchestrator.LostCreate{
-		Address: l.GetAddress(), ID: l.GetId(),
+		Address: l.GetAddress(), ID: l.GetId(), PriorID: l.GetPriorId(),
 		Job: orchestrator.JobID(l.GetJobId()), Since: timeFromWire(l.GetSince()),
 	}
 }

@@ -14,7 +14,7 @@ type Workspaces interface {
 	AddWorkspace(ctx context.Context, w orchestrator.Workspace) (orchestrator.Workspace, error)
 	GetWorkspace(ctx context.Context, name string) (orchestrator.Workspace, error)
 	ListWorkspaces(ctx context.Context) ([]orchestrator.Workspace, error)
-	RemoveWorkspace(ctx context.Context, name string) error
+	RemoveWorkspace(ctx context.Context, name string, acceptLost bool) error
 	ApplyWorkspace(ctx context.Context, key, name string, acceptLost bool) (orchestrator.Job, error)
 	// RefreshWorkspace captures the outputs and applies nothing.
 	RefreshWorkspace(ctx context.Context, key, name string) (orchestrator.Job, error)
@@ -51,7 +51,7 @@ func (s workspaceServer) ListWorkspaces(ctx context.Context, _ *exocompv1.ListWo
 }
 
 func (s workspaceServer) RemoveWorkspace(ctx context.Context, req *exocompv1.RemoveWorkspaceRequest) (*exocompv1.RemoveWorkspaceResponse, error) {
-	return &exocompv1.RemoveWorkspaceResponse{}, s.svc.RemoveWorkspace(ctx, req.GetName())
+	return &exocompv1.RemoveWorkspaceResponse{}, s.svc.RemoveWorkspace(ctx, req.GetName(), req.GetAcceptLost())
 }
 
 func (s workspaceServer) ApplyWorkspace(ctx context.Context, req *exocompv1.ApplyWorkspaceRequest) (*exocompv1.ApplyWorkspaceResponse, error) {
@@ -99,8 +99,8 @@ func (c *Client) ListWorkspaces(ctx context.Context) ([]orchestrator.Workspace, 
 }
 
 // RemoveWorkspace implements [Workspaces].
-func (c *Client) RemoveWorkspace(ctx context.Context, name string) error {
-	_, err := c.stubs.workspaces.RemoveWorkspace(ctx, &exocompv1.RemoveWorkspaceRequest{Name: name})
+func (c *Client) RemoveWorkspace(ctx context.Context, name string, acceptLost bool) error {
+	_, err := c.stubs.workspaces.RemoveWorkspace(ctx, &exocompv1.RemoveWorkspaceRequest{Name: name, AcceptLost: acceptLost})
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -42,6 +43,8 @@ type Daemon struct {
 	tools     *tools
 	pins      *engine.PinStore
 	engine    *engine.Engine
+
+	adding sync.Mutex // held while a workspace is compared with the others and added
 }
 
 // Run is `exocomp serve`: it opens the data directory, listens, recovers, and

@@ -2,7 +2,9 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -34,7 +36,40 @@ func (d *Daemon) AddWorkspace(ctx context.Context, w orchestrator.Workspace) (or
 	if err := m.Err(); err != nil {
 		return w, err
 	}
+	d.adding.Lock() // between the look at the others and the change
+	defer d.adding.Unlock()
+	all, err := d.ledger.Workspaces(ctx)
+	if err != nil {
+		return w, err
+	}
+	if err := refuseSecondName(all, w); err != nil {
+		return w, err
+	}
+	if err := d.reviewLost(ctx, w.Name); err != nil && !errors.Is(err, orchestrator.ErrNotFound) {
+		return w, err
+	}
 	return d.ledger.AddWorkspace(ctx, w, rpc.PeerFrom(ctx))
+}
+
+// refuseSecondName refuses a second name for a root module under one of its own
+// workspaces: two names would not wait for each other, and what one may have
+// lost would not bar the other. (A directory keeps one backend at a time, so
+// that other settings of it are no other place.)
+func refuseSecondName(all []orchestrator.Workspace, w orchestrator.Workspace) error {
+	dir, err := os.Stat(w.Dir)
+	if err != nil {
+		return orchestrator.Errorf(orchestrator.CodeInternal, "look for workspaces in the same directory: %w", err)
+	}
+	for _, other := range all {
+		if other.Name == w.Name || other.SelectedWorkspace() != w.SelectedWorkspace() {
+			continue
+		}
+		if its, err := os.Stat(other.Dir); err == nil && os.SameFile(dir, its) {
+			return orchestrator.Errorf(orchestrator.CodeConflict, "%s is workspace %s already", w.Dir, other.Name).
+				WithHint("use that name, forget it (exocomp workspace remove %s), or give this one a --tofu-workspace of its own", other.Name)
+		}
+	}
+	return nil
 }
 
 // GetWorkspace implements [rpc.Workspaces].
@@ -48,12 +83,13 @@ func (d *Daemon) ListWorkspaces(ctx context.Context) ([]orchestrator.Workspace, 
 }
 
 // RemoveWorkspace implements [rpc.Workspaces].
-func (d *Daemon) RemoveWorkspace(ctx context.Context, name string) error {
-	err := d.engine.Commit(ctx, func() error { return d.ledger.RemoveWorkspace(ctx, name, rpc.PeerFrom(ctx)) })
-	if err != nil {
+func (d *Daemon) RemoveWorkspace(ctx context.Context, name string, acceptLost bool) error {
+	if err := d.reviewLost(ctx, name); err != nil {
 		return err
 	}
-	return d.publisher.Remove(name)
+	return d.engine.Withdraw(ctx, name, func() error {
+		return d.ledger.RemoveWorkspace(ctx, name, acceptLost, rpc.PeerFrom(ctx))
+	})
 }
 
 // ApplyWorkspace implements [rpc.Workspaces].
@@ -76,7 +112,8 @@ func (d *Daemon) submitJob(ctx context.Context, key string, kind orchestrator.Jo
 }
 
 // UnlockWorkspace implements [rpc.Workspaces]. It is refused while the daemon
-// itself works in the workspace: the lock may then be its own.
+// itself works in the workspace: the lock may then be its own. Work that begins
+// after that look takes a lock of another id, which this cannot break.
 func (d *Daemon) UnlockWorkspace(ctx context.Context, name, lockID string) error {
 	w, err := d.ledger.Workspace(ctx, name)
 	if err != nil {
@@ -96,7 +133,7 @@ func (d *Daemon) UnlockWorkspace(ctx context.Context, name, lockID string) error
 		return err
 	}
 	if err := m.Unlock(ctx, lockID); err != nil {
-		return orchestrator.Errorf(orchestrator.CodeFailed, "%w", err)
+		return err
 	}
 	return d.ledger.AppendEvent(ctx, orchestrator.Event{
 		Kind: orchestrator.EventStateUnlocked, Workspace: name, By: rpc.PeerFrom(ctx),
@@ -113,11 +150,7 @@ func (d *Daemon) reviewLost(ctx context.Context, name string) error {
 	if err != nil || len(w.Lost) == 0 {
 		return err
 	}
-	m, err := d.module(ctx, w)
-	if err != nil {
-		return err
-	}
-	found, _, err := tofuapply.Suspects(ctx, m, w.Lost)
+	found, err := d.foundLost(ctx, w)
 	if err != nil {
 		d.log.Warn("look for lost creates", "workspace", name, "err", err)
 		return nil
@@ -126,4 +159,13 @@ func (d *Daemon) reviewLost(ctx context.Context, name string) error {
 		return nil
 	}
 	return d.ledger.FoundLost(ctx, name, found)
+}
+
+func (d *Daemon) foundLost(ctx context.Context, w orchestrator.Workspace) ([]string, error) {
+	m, err := d.module(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := tofuapply.Suspects(ctx, m, w.Lost)
+	return found, err
 }

@@ -70,19 +70,17 @@ func (t *tx) startJob(ctx context.Context, id orchestrator.JobID) (j jobRow, ref
 	if err := t.moveJob(ctx, &j, orchestrator.JobRunning, nil, nil); err != nil {
 		return j, nil, err
 	}
-	accepted := j.Spec.AcceptLost
 	if j.Run != "" {
 		run, err := runByID(ctx, t, j.Run)
 		if err != nil {
 			return j, nil, err
 		}
-		accepted = run.Spec.AcceptLost
 		if err := t.startStep(ctx, &run, &run.Steps[j.Step-1]); err != nil {
 			return j, nil, err
 		}
 	}
 	if j.applies() {
-		refused = refuseLost(w, accepted)
+		refused = refuseLost(w, false) // who accepted did not mean what was lost since
 	}
 	return j, refused, nil
 }

@@ -24,7 +24,8 @@ func (t *tx) cancelRun(ctx context.Context, id orchestrator.RunID, force bool, b
 		return run, err
 	}
 	if run.State.Final() {
-		return run, orchestrator.Errorf(orchestrator.CodeConflict, "run %s is %s already", id, run.State)
+		return run, orchestrator.Errorf(orchestrator.CodeConflict, "run %s is %s already", id, run.State).
+			WithHint("look at it: exocomp provision status %s", id)
 	}
 	for i := range run.Steps {
 		if s := &run.Steps[i]; s.State == orchestrator.StepRunning {
@@ -49,7 +50,8 @@ func (l *Ledger) CancelJob(ctx context.Context, id orchestrator.JobID, force boo
 		}
 		switch {
 		case j.State.Final():
-			return orchestrator.Errorf(orchestrator.CodeConflict, "job %s is %s already", id, j.State)
+			return orchestrator.Errorf(orchestrator.CodeConflict, "job %s is %s already", id, j.State).
+				WithHint("look at it: exocomp jobs show %s", id)
 		case j.Run != "":
 			if _, err := t.cancelRun(ctx, j.Run, force, by); err != nil {
 				return err

@@ -158,7 +158,7 @@ func TestResumeIsRefusedByANewerRunOrAHolder(t *testing.T) {
 	second := submitRun(t, l, "edge")
 	finish(t, l, claim(t, l), failure())
 	wantCode(t, resume(first.ID), orchestrator.CodeConflict, string(second.ID))
-	if err := l.RemoveWorkspace(t.Context(), "edge", tester); err != nil {
+	if err := l.RemoveWorkspace(t.Context(), "edge", false, tester); err != nil {
 		t.Fatal(err)
 	}
 	wantCode(t, resume(second.ID), orchestrator.CodeNotFound, "edge")

@@ -110,9 +110,11 @@ func (l *Ledger) RedriveJob(ctx context.Context, id orchestrator.JobID, by orche
 			j, err = jobByID(ctx, t, old.RedrivenBy)
 			return err
 		case old.State != orchestrator.JobInterrupted:
-			return orchestrator.Errorf(orchestrator.CodeConflict, "job %s is %s: only an interrupted job is redriven", id, old.State)
+			return orchestrator.Errorf(orchestrator.CodeConflict, "job %s is %s: only an interrupted job is redriven", id, old.State).
+				WithHint("look at it: exocomp jobs show %s", id)
 		}
 		n := orchestrator.NewJob{Kind: old.Kind, Workspace: old.Workspace, Spec: old.Spec, By: by}
+		n.Spec.AcceptLost = false // that was about what was lost then
 		j, err = t.submitJob(ctx, n, old.Job)
 		return err
 	})
@@ -158,7 +160,10 @@ func (t *tx) submitJob(ctx context.Context, n orchestrator.NewJob, old orchestra
 	}
 	e := j.event(orchestrator.EventJobQueued, text)
 	e.By = n.By
-	return j, t.event(ctx, e)
+	if err := t.event(ctx, e); err != nil || !j.applies() {
+		return j, err
+	}
+	return j, t.acceptLost(ctx, w, e)
 }
 
 // insertJob stores a queued job and links it with the one that it runs again.

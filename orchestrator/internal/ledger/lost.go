@@ -7,32 +7,6 @@ import (
 	"github.com/exocomp/exocomp/orchestrator"
 )
 
-// AcceptLost drops the suspicion that lies on a workspace: a person says that
-// the creates are not there, or does not mind. It returns what was accepted.
-func (l *Ledger) AcceptLost(ctx context.Context, workspace string, by orchestrator.Peer) ([]orchestrator.LostCreate, error) {
-	var accepted []orchestrator.LostCreate
-	err := l.write(ctx, "accept lost creates", func(t *tx) error {
-		w, err := workspaceByName(ctx, t, workspace)
-		if err != nil {
-			return err
-		}
-		accepted = w.Lost
-		for _, c := range accepted {
-			e := orchestrator.Event{
-				Kind:      orchestrator.EventLostAccepted,
-				Workspace: workspace,
-				Message:   c.Address + " may exist without being in the state; accepted by " + who(by),
-				By:        by,
-			}
-			if err := t.event(ctx, e); err != nil {
-				return err
-			}
-		}
-		return t.exec(ctx, `DELETE FROM lost_create WHERE workspace = ?`, workspace)
-	})
-	return accepted, err
-}
-
 // FoundLost drops the suspicion from addresses that are in the state by now.
 func (l *Ledger) FoundLost(ctx context.Context, workspace string, addresses []string) error {
 	return l.write(ctx, "drop suspicion", func(t *tx) error {
@@ -43,23 +17,32 @@ func (l *Ledger) FoundLost(ctx context.Context, workspace string, addresses []st
 // suspectLost records creates that the state may lack. A known one keeps the
 // time of its first suspicion.
 func (t *tx) suspectLost(ctx context.Context, j jobRow, lost []orchestrator.LostCreate) error {
+	if len(lost) == 0 {
+		return nil
+	}
+	w, err := workspaceByName(ctx, t, j.Workspace)
+	if err != nil {
+		return err
+	}
 	for _, c := range lost {
 		err := t.exec(ctx, `
 			INSERT INTO lost_create (
 				workspace,
 				address,
 				provider_id,
+				prior_id,
 				job_id,
 				since
-			) VALUES (?, ?, ?, ?, ?)
+			) VALUES (?, ?, ?, ?, ?, ?)
 			ON CONFLICT (workspace, address) DO UPDATE SET
-				provider_id = excluded.provider_id
+				provider_id = excluded.provider_id,
+				prior_id = excluded.prior_id
 			WHERE excluded.provider_id <> ''`,
-			j.Workspace, c.Address, c.ID, j.ID, nanos(t.now))
+			j.Workspace, c.Address, c.ID, c.PriorID, j.ID, nanos(t.now))
 		if err != nil {
 			return err
 		}
-		e := j.event(orchestrator.EventLostSuspected, c.Address+" may exist without being in the state; if it does: "+c.ImportCommand())
+		e := j.event(orchestrator.EventLostSuspected, c.Address+" may exist without being in the state; if it does: "+w.ImportCommand(c))
 		e.Warning = true
 		if err := t.event(ctx, e); err != nil {
 			return err
@@ -91,30 +74,57 @@ func lostOf(ctx context.Context, q querier, workspace string) ([]orchestrator.Lo
 		SELECT
 			address,
 			provider_id,
+			prior_id,
 			job_id,
 			since
 		FROM lost_create WHERE workspace = ? ORDER BY address`, workspace)
 }
 
 func scanLost(row scanner) (c orchestrator.LostCreate, err error) {
-	err = row.Scan(&c.Address, &c.ID, &c.Job, &instant{&c.Since})
+	err = row.Scan(&c.Address, &c.ID, &c.PriorID, &c.Job, &instant{&c.Since})
 	return c, err
 }
 
 // refuseLost refuses an apply of a workspace with lost creates, unless its
-// request accepts them. The error names each and says how to import it.
-func refuseLost(w orchestrator.Workspace, accepted bool) error {
-	if accepted || len(w.Lost) == 0 {
+// request accepts them, see [tx.acceptLost].
+func refuseLost(w orchestrator.Workspace, accepts bool) error {
+	if accepts {
+		return nil
+	}
+	return barredByLost(w, "exocomp workspace refresh "+w.Name, "if they do not exist, say --accept-lost")
+}
+
+// barredByLost is the refusal of what must not be done to a workspace while
+// creates may be lost; nil where none are. The error names each and says how to
+// import it, what is to be done then, and how to go on without.
+func barredByLost(w orchestrator.Workspace, then, otherwise string) error {
+	if len(w.Lost) == 0 {
 		return nil
 	}
 	addresses := make([]string, len(w.Lost))
-	imports := make([]string, len(w.Lost))
 	for i, c := range w.Lost {
-		addresses[i], imports[i] = c.Address, c.ImportCommand()
+		addresses[i] = c.Address
 	}
 	return orchestrator.Errorf(orchestrator.CodeRefused,
 		"an interrupted apply of workspace %s may have made %d resource(s) that its state lacks: %s",
 		w.Name, len(w.Lost), strings.Join(addresses, ", ")).
-		WithHint("in %s run: %s; then: exocomp workspace refresh %s; or, if they do not exist, say --accept-lost",
-			w.Dir, strings.Join(imports, " && "), w.Name)
+		WithHint("look whether they exist; bring them into the state: %s; then: %s; or, %s",
+			w.ImportCommand(w.Lost...), then, otherwise)
+}
+
+// acceptLost drops the suspicion from the creates that lie on a workspace now: a
+// person, whom about names, says that they are not there, or does not mind.
+func (t *tx) acceptLost(ctx context.Context, w orchestrator.Workspace, about orchestrator.Event) error {
+	for _, c := range w.Lost {
+		about.Kind = orchestrator.EventLostAccepted
+		about.Message = c.Address + " may exist without being in the state; accepted by " + who(about.By)
+		if err := t.event(ctx, about); err != nil {
+			return err
+		}
+		err := t.exec(ctx, `DELETE FROM lost_create WHERE workspace = ? AND address = ?`, w.Name, c.Address)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -20,8 +20,17 @@ func (l *Ledger) ResumeRun(ctx context.Context, r orchestrator.ResumeRun) (run o
 		if run, err = runByID(ctx, t, r.Run); err != nil {
 			return err
 		}
-		if err := mayResume(ctx, t, &run, r.Spec); err != nil {
+		w, err := mayResume(ctx, t, &run)
+		if err != nil {
 			return err
+		}
+		if run.FailedStep().Kind == orchestrator.StepTofuApply {
+			if err := refuseLost(w, r.Spec.AcceptLost); err != nil {
+				return err
+			}
+			if err := t.acceptLost(ctx, w, orchestrator.Event{Workspace: w.Name, Run: run.ID, By: r.By}); err != nil {
+				return err
+			}
 		}
 		return t.resume(ctx, &run, r)
 	})
@@ -31,39 +40,36 @@ func (l *Ledger) ResumeRun(ctx context.Context, r orchestrator.ResumeRun) (run o
 	return run, nil
 }
 
-func mayResume(ctx context.Context, q querier, run *orchestrator.Run, spec orchestrator.RunSpec) error {
+// mayResume returns the run's workspace, or why the run cannot go on.
+func mayResume(ctx context.Context, q querier, run *orchestrator.Run) (w orchestrator.Workspace, err error) {
 	if run.State != orchestrator.RunFailed {
-		return orchestrator.Errorf(orchestrator.CodeConflict, "run %s is %s: only a failed run is resumed", run.ID, run.State).
+		return w, orchestrator.Errorf(orchestrator.CodeConflict, "run %s is %s: only a failed run is resumed", run.ID, run.State).
 			WithHint("start another: exocomp provision run %s PLAYBOOK", run.Workspace)
 	}
 	newer, found, err := one(ctx, q, scanText[orchestrator.RunID],
 		`SELECT id FROM run WHERE workspace = ? AND id > ? ORDER BY id DESC LIMIT 1`, run.Workspace, run.ID)
 	if err != nil {
-		return err
+		return w, err
 	}
 	if found {
-		return orchestrator.Errorf(orchestrator.CodeConflict, "workspace %s has a newer run, %s", run.Workspace, newer).
+		return w, orchestrator.Errorf(orchestrator.CodeConflict, "workspace %s has a newer run, %s", run.Workspace, newer).
 			WithHint("look at that one: exocomp provision status %s", newer)
 	}
-	w, err := workspaceByName(ctx, q, run.Workspace)
-	if err != nil {
-		return err
+	if w, err = workspaceByName(ctx, q, run.Workspace); err != nil {
+		return w, err
 	}
 	if w.CreatedAt.After(run.CreatedAt) {
-		return orchestrator.Errorf(orchestrator.CodeConflict, "workspace %s was removed and added again after run %s", w.Name, run.ID).
+		return w, orchestrator.Errorf(orchestrator.CodeConflict, "workspace %s was removed and added again after run %s", w.Name, run.ID).
 			WithHint("start another: exocomp provision run %s PLAYBOOK", w.Name)
 	}
 	turn, held, err := holder(ctx, q, w.Name)
 	if err != nil {
-		return err
+		return w, err
 	}
 	if held {
-		return heldBy(turn, "resume the run when that is done")
+		return w, heldBy(turn, "resume the run when that is done")
 	}
-	if run.FailedStep().Kind == orchestrator.StepTofuApply {
-		return refuseLost(w, spec.AcceptLost)
-	}
-	return nil
+	return w, nil
 }
 
 func (t *tx) resume(ctx context.Context, run *orchestrator.Run, r orchestrator.ResumeRun) error {

@@ -38,6 +38,9 @@ func (l *Ledger) SubmitRun(ctx context.Context, n orchestrator.NewRun) (run orch
 		if run, err = t.insertRun(ctx, n); err != nil {
 			return err
 		}
+		if err := t.acceptLost(ctx, w, orchestrator.Event{Workspace: w.Name, Run: run.ID, By: n.By}); err != nil {
+			return err
+		}
 		if _, err := t.openTurn(ctx, w.Name, run.ID, ""); err != nil {
 			return err
 		}

@@ -9,7 +9,9 @@ import (
 
 // AddWorkspace registers w, or changes its settings. Adding the same again
 // changes nothing; changing it while a run or job holds it is a
-// [orchestrator.CodeConflict], because that would change under them.
+// [orchestrator.CodeConflict], because that would change under them. While
+// creates may be lost it stays with the state that lacks them: any other is
+// [orchestrator.CodeRefused].
 func (l *Ledger) AddWorkspace(ctx context.Context, w orchestrator.Workspace, by orchestrator.Peer) (orchestrator.Workspace, error) {
 	if err := w.Validate(); err != nil {
 		return orchestrator.Workspace{}, err
@@ -23,6 +25,12 @@ func (l *Ledger) AddWorkspace(ctx context.Context, w orchestrator.Workspace, by 
 			if sameWorkspace(old, w) {
 				w = old
 				return nil
+			}
+			if !w.SameState(old) {
+				err := barredByLost(old, "change it", "if they do not exist: exocomp workspace apply "+old.Name+" --accept-lost")
+				if err != nil {
+					return err
+				}
 			}
 			w.CreatedAt, w.UpdatedAt, w.Lost = old.CreatedAt, t.now, old.Lost
 			return t.changeWorkspace(ctx, w, by)
@@ -66,10 +74,13 @@ func (l *Ledger) Workspaces(ctx context.Context) (out []orchestrator.Workspace, 
 
 // RemoveWorkspace forgets a workspace with its inventory, its admissions and
 // its claim on pins; a pin that nobody else refers to is retired. History
-// stays. It is a [orchestrator.CodeConflict] while a run or job of it is open.
-func (l *Ledger) RemoveWorkspace(ctx context.Context, name string, by orchestrator.Peer) error {
+// stays. It is a [orchestrator.CodeConflict] while a run or job of it is open,
+// and [orchestrator.CodeRefused] while creates may be lost, unless acceptLost
+// says that a person knows.
+func (l *Ledger) RemoveWorkspace(ctx context.Context, name string, acceptLost bool, by orchestrator.Peer) error {
 	return l.write(ctx, "remove workspace", func(t *tx) error {
-		if _, err := workspaceByName(ctx, t, name); err != nil {
+		w, err := workspaceByName(ctx, t, name)
+		if err != nil {
 			return err
 		}
 		open, err := openTurns(ctx, t, name)
@@ -79,11 +90,18 @@ func (l *Ledger) RemoveWorkspace(ctx context.Context, name string, by orchestrat
 		if len(open) > 0 {
 			return heldBy(open[0], "wait for it, or cancel it, before the workspace is removed")
 		}
+		again := "exocomp workspace remove " + name
+		if err := barredByLost(w, again, "if you will look after them yourself: "+again+" --accept-lost"); err != nil && !acceptLost {
+			return err
+		}
 		about := orchestrator.Event{Workspace: name, By: by}
+		if err := t.acceptLost(ctx, w, about); err != nil {
+			return err
+		}
 		if err := t.leavePins(ctx, about, nil, "workspace "+name+" was removed"); err != nil {
 			return err
 		}
-		// The inventory, admissions and lost creates go by ON DELETE CASCADE.
+		// The inventory and admissions go by ON DELETE CASCADE.
 		if err := t.exec(ctx, `DELETE FROM workspace WHERE name = ?`, name); err != nil {
 			return err
 		}

@@ -56,15 +56,15 @@ func TestAddingAWorkspaceTwice(t *testing.T) {
 func TestRemovingAWorkspace(t *testing.T) {
 	l := twoAdmitted(t)
 	run := submitRun(t, l, "edge")
-	err := l.RemoveWorkspace(t.Context(), "edge", tester)
+	err := l.RemoveWorkspace(t.Context(), "edge", false, tester)
 	wantCode(t, err, orchestrator.CodeConflict, string(run.ID))
 	lose(t, l)
-	if err := l.RemoveWorkspace(t.Context(), "edge", tester); err != nil {
+	if err := l.RemoveWorkspace(t.Context(), "edge", true, tester); err != nil {
 		t.Fatal(err)
 	}
 	_, err = l.Workspace(t.Context(), "edge")
 	wantCode(t, err, orchestrator.CodeNotFound, "exocomp workspace list")
-	wantCode(t, l.RemoveWorkspace(t.Context(), "edge", tester), orchestrator.CodeNotFound)
+	wantCode(t, l.RemoveWorkspace(t.Context(), "edge", false, tester), orchestrator.CodeNotFound)
 	if got := admitted(t, l, "edge") + "/" + admitted(t, l, "other"); got != "/app " {
 		t.Errorf("admitted %q, want other's app alone", got)
 	}

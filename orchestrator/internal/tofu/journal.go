@@ -2,6 +2,7 @@ package tofu
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,10 @@ type Journal struct {
 	Creates     []JournalCreate // creates that were started, in order
 	Diagnostics []Diagnostic    // errors only
 	Summary     string          // `Apply complete! Resources: 1 added, …`
+	// Torn says that lines are missing: the first one, with which every stream
+	// begins, or a part of one. OpenTofu goes on when it cannot write them, say
+	// because the disk is full, so that such a stream does not tell all it did.
+	Torn bool
 }
 
 // JournalCreate is a create that the journal saw start.
@@ -85,14 +90,20 @@ const maxMessage = 4 << 20
 // as what a crashing provider prints, are passed over.
 func ReadJournal(r io.Reader) (Journal, error) {
 	var j Journal
-	err := eachMessage(r, j.add)
+	versioned := false
+	torn, err := eachMessage(r, func(m message) {
+		versioned = versioned || m.Type == "version"
+		j.add(m)
+	})
+	j.Torn = torn || !versioned
 	if err != nil {
 		return j, fmt.Errorf("read journal: %w", err)
 	}
 	return j, nil
 }
 
-func eachMessage(r io.Reader, f func(message)) error {
+// eachMessage calls f with each message, and reports whether a line is cut.
+func eachMessage(r io.Reader, f func(message)) (torn bool, err error) {
 	br := bufio.NewReaderSize(r, 64<<10)
 	var line []byte
 	long := false
@@ -107,15 +118,20 @@ func eachMessage(r io.Reader, f func(message)) error {
 			continue
 		}
 		var m message
-		if !long && json.Unmarshal(line, &m) == nil {
+		switch {
+		case long:
+		case json.Unmarshal(line, &m) == nil:
 			f(m)
+		case bytes.HasPrefix(line, []byte("{")) && !json.Valid(line):
+			torn = true
 		}
+		torn = torn || err == io.EOF && len(part) > 0
 		line, long = line[:0], false
 		if err == io.EOF {
-			return nil
+			return torn, nil
 		}
 		if err != nil {
-			return err
+			return torn, err
 		}
 	}
 }

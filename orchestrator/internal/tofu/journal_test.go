@@ -7,6 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// version is the line with which OpenTofu begins every stream.
+const version = `{"@message":"OpenTofu 1.12.6","type":"version","tofu":"1.12.6"}` + "\n"
+
 const started = `{"@message":"t.a: Creating...","type":"apply_start","hook":{"resource":{"addr":"t.a"},"action":"create"}}` + "\n"
 
 func TestReadJournal(t *testing.T) {
@@ -14,30 +17,33 @@ func TestReadJournal(t *testing.T) {
 		name, stream string
 		want         Journal
 	}{
-		{"empty", "", Journal{}},
-		{"started", started, Journal{Creates: []JournalCreate{{Address: "t.a"}}}},
+		{"empty", "", Journal{Torn: true}},
+		{"nothing yet", version, Journal{}},
+		{"begins in the middle", started, Journal{Creates: []JournalCreate{{Address: "t.a"}}, Torn: true}},
+		{"a cut line, then whole ones", version + started[:20] + version + started, Journal{Creates: []JournalCreate{{Address: "t.a"}}, Torn: true}},
+		{"started", version + started, Journal{Creates: []JournalCreate{{Address: "t.a"}}}},
 		{
 			"completed with id",
-			started + `{"type":"apply_complete","hook":{"resource":{"addr":"t.a"},"action":"create","id_key":"id","id_value":"i-1"}}`,
+			version + started + `{"type":"apply_complete","hook":{"resource":{"addr":"t.a"},"action":"create","id_key":"id","id_value":"i-1"}}` + "\n",
 			Journal{Creates: []JournalCreate{{Address: "t.a", ID: "i-1", Completed: true}}},
 		},
 		{
 			"errored",
-			started + `{"type":"apply_errored","hook":{"resource":{"addr":"t.a"},"action":"create"}}`,
+			version + started + `{"type":"apply_errored","hook":{"resource":{"addr":"t.a"},"action":"create"}}` + "\n",
 			Journal{Creates: []JournalCreate{{Address: "t.a", Errored: true}}},
 		},
-		{"an update is no create", `{"type":"apply_start","hook":{"resource":{"addr":"t.a"},"action":"update"}}`, Journal{}},
-		{"cut inside a line", started + `{"type":"apply_complete","hook":{"reso`, Journal{Creates: []JournalCreate{{Address: "t.a"}}}},
-		{"noise", "panic: x\n\xff\xfe\n" + started, Journal{Creates: []JournalCreate{{Address: "t.a"}}}},
+		{"an update is no create", version + `{"type":"apply_start","hook":{"resource":{"addr":"t.a"},"action":"update"}}` + "\n", Journal{}},
+		{"cut inside a line", version + started + `{"type":"apply_complete","hook":{"reso`, Journal{Creates: []JournalCreate{{Address: "t.a"}}, Torn: true}},
+		{"noise", version + "panic: x\n\xff\xfe\n" + started, Journal{Creates: []JournalCreate{{Address: "t.a"}}}},
 		{
 			"a line too long to keep",
-			`{"type":"x","@message":"` + strings.Repeat("x", maxMessage) + "\"}\n" + started,
+			version + `{"type":"x","@message":"` + strings.Repeat("x", maxMessage) + "\"}\n" + started,
 			Journal{Creates: []JournalCreate{{Address: "t.a"}}},
 		},
 		{
 			"diagnostic with place",
-			`{"type":"diagnostic","diagnostic":{"severity":"error","summary":"Bad","detail":"a\nb","range":{"filename":"main.tf","start":{"line":3}}}}` + "\n" +
-				`{"type":"diagnostic","diagnostic":{"severity":"warning","summary":"meh"}}`,
+			version + `{"type":"diagnostic","diagnostic":{"severity":"error","summary":"Bad","detail":"a\nb","range":{"filename":"main.tf","start":{"line":3}}}}` + "\n" +
+				`{"type":"diagnostic","diagnostic":{"severity":"warning","summary":"meh"}}` + "\n",
 			Journal{Diagnostics: []Diagnostic{{Summary: "Bad", Detail: "a\nb", File: "main.tf", Line: 3}}},
 		},
 	}
@@ -83,6 +89,8 @@ func TestCompare(t *testing.T) {
 	replaced := []PlannedCreate{{Address: "t.a", PriorID: "old"}}
 	begun := Journal{Creates: []JournalCreate{{Address: "t.a"}}}
 	done := Journal{Creates: []JournalCreate{{Address: "t.a", ID: "i-1", Completed: true}}}
+	torn := Journal{Torn: true}
+	lost := func(p PlannedCreate, id string) []Lost { return []Lost{{PlannedCreate: p, ID: id}} }
 	errored := Journal{Creates: []JournalCreate{{Address: "t.a", Errored: true}}}
 	tests := []struct {
 		name     string
@@ -94,16 +102,17 @@ func TestCompare(t *testing.T) {
 	}{
 		{"not started", planned, Journal{}, true, State{}, nil},
 		{"started, in state", planned, begun, true, State{"t.a": "i-1"}, nil},
-		{"started, not in state", planned, begun, true, State{}, []Lost{{Address: "t.a"}}},
-		{"completed, not in state", planned, done, true, State{}, []Lost{{Address: "t.a", ID: "i-1"}}},
+		{"started, not in state", planned, begun, true, State{}, lost(planned[0], "")},
+		{"completed, not in state", planned, done, true, State{}, lost(planned[0], "i-1")},
 		{"errored", planned, errored, true, State{}, nil},
-		{"another boot, not started", planned, Journal{}, false, State{}, []Lost{{Address: "t.a"}}},
-		{"another boot, errored", planned, errored, false, State{}, []Lost{{Address: "t.a"}}},
+		{"another boot, not started", planned, Journal{}, false, State{}, lost(planned[0], "")},
+		{"torn, not started", planned, torn, true, State{}, lost(planned[0], "")},
+		{"another boot, errored", planned, errored, false, State{}, lost(planned[0], "")},
 		{"another boot, in state", planned, Journal{}, false, State{"t.a": ""}, nil},
-		{"replacement, state still old", replaced, done, true, State{"t.a": "old"}, []Lost{{Address: "t.a", ID: "i-1"}}},
+		{"replacement, state still old", replaced, done, true, State{"t.a": "old"}, lost(replaced[0], "i-1")},
 		{"replacement, state new", replaced, done, true, State{"t.a": "i-1"}, nil},
-		{"replacement, nothing in state", replaced, begun, true, State{}, []Lost{{Address: "t.a"}}},
-		{"no state to read", planned, begun, true, nil, []Lost{{Address: "t.a"}}},
+		{"replacement, nothing in state", replaced, begun, true, State{}, lost(replaced[0], "")},
+		{"no state to read", planned, begun, true, nil, lost(planned[0], "")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,29 +4,30 @@ import "slices"
 
 // Lost is a create that may have happened without being saved.
 type Lost struct {
-	Address string
-	ID      string // where the journal knows it
+	PlannedCreate
+	ID string // where the journal knows it
 }
 
 // Compare tells which creates of an interrupted apply the state lacks. After a
-// crash on the same boot the journal says which creates were started; after
-// another boot it proves nothing, since its last lines may never have reached
-// the disk, and every planned create counts (journal is ignored).
+// crash on the same boot the journal says which creates were started. After
+// another boot, whose last lines may never have reached the disk, and where it is
+// torn, it proves nothing, and every planned create counts.
 //
 // A create that the provider itself reported as failed is not lost. The create
 // half of a replacement is missing while the state still holds the object that
 // was to be replaced.
 func Compare(planned []PlannedCreate, journal Journal, sameBoot bool, state State) []Lost {
+	proves := sameBoot && !journal.Torn
 	var lost []Lost
 	for _, p := range planned {
 		entry, started := newest(journal, p.Address)
-		if sameBoot && (!started || entry.Errored) {
+		if proves && (!started || entry.Errored) {
 			continue
 		}
 		if id, ok := state[p.Address]; ok && (p.PriorID == "" || id != p.PriorID) {
 			continue
 		}
-		lost = append(lost, Lost{Address: p.Address, ID: entry.ID})
+		lost = append(lost, Lost{PlannedCreate: p, ID: entry.ID})
 	}
 	return lost
 }

@@ -12,7 +12,7 @@ import (
 
 // Plan is what a saved plan will do, without any value.
 type Plan struct {
-	Changes []orchestrator.Change // managed resources that change, in plan order
+	Changes []orchestrator.Change // what happens to managed resources, in plan order; several to one that is imported or moved
 	Creates []PlannedCreate       // of those, the ones that make something
 	Outputs bool                  // an output changes
 }
@@ -24,7 +24,8 @@ type PlannedCreate struct {
 	PriorID string `json:"prior_id,omitempty"` // of the object that a replacement replaces
 }
 
-// Empty reports whether applying the plan would change nothing.
+// Empty reports whether applying the plan would change nothing, neither
+// anything that exists nor what the state says of it.
 func (p Plan) Empty() bool { return len(p.Changes) == 0 && !p.Outputs }
 
 // Destructive lists the changes that delete or replace.
@@ -45,12 +46,14 @@ const (
 	actionDelete  = "delete"
 	actionReplace = "replace"
 	actionForget  = "forget"
+	actionImport  = "import" // of an import block
+	actionMove    = "move"   // of a moved block
 )
 
 // ShowPlan reads a saved plan with a child of this process: `tofu show -json`
 // prints sensitive values in clear.
 func (m Module) ShowPlan(ctx context.Context, planFile string) (Plan, error) {
-	out, err := m.child(ctx, nil, "show", "-json", planFile)
+	out, err := m.child(ctx, nil, "show", "-no-color", "-json", planFile)
 	if err != nil {
 		return Plan{}, fmt.Errorf("read plan: %w", err)
 	}
@@ -68,10 +71,15 @@ func parsePlan(doc []byte) (Plan, error) {
 			continue
 		}
 		action := actionOf(rc.Change.Actions)
-		if action == "" {
-			continue
+		if rc.Change.Importing != nil {
+			p.Changes = append(p.Changes, orchestrator.Change{Address: rc.Address, Action: actionImport})
 		}
-		p.Changes = append(p.Changes, orchestrator.Change{Address: rc.Address, Action: action})
+		if rc.PreviousAddress != "" && rc.PreviousAddress != rc.Address {
+			p.Changes = append(p.Changes, orchestrator.Change{Address: rc.Address, Action: actionMove})
+		}
+		if action != "" {
+			p.Changes = append(p.Changes, orchestrator.Change{Address: rc.Address, Action: action})
+		}
 		if action == actionCreate || action == actionReplace {
 			p.Creates = append(p.Creates, PlannedCreate{Address: rc.Address, PriorID: idOf(rc.Change.Before)})
 		}

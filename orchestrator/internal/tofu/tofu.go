@@ -76,13 +76,19 @@ type Command struct {
 	Dir  string
 }
 
-// Init returns `tofu init`; it streams its journal.
+// Init returns `tofu init`; it streams its journal. The backend's settings may
+// be access keys, and everybody may read a command line: they go by the
+// environment, from which tofu takes arguments as a shell would.
 func (m Module) Init() Command {
-	args := []string{"init", "-input=false", "-json"}
-	for _, b := range m.Workspace.BackendConfig {
-		args = append(args, "-backend-config="+b)
+	c := m.command("init", "-input=false", "-json")
+	if len(m.Workspace.BackendConfig) > 0 {
+		args := make([]string, len(m.Workspace.BackendConfig))
+		for i, b := range m.Workspace.BackendConfig {
+			args[i] = "-backend-config=" + b
+		}
+		c.Env = append(c.Env, "TF_CLI_ARGS_init="+orchestrator.ShellCommand(args...))
 	}
-	return m.command(args...)
+	return c
 }
 
 // Plan returns `tofu plan` that writes planFile and streams its journal.

@@ -224,3 +224,106 @@ func TestCheckDir(t *testing.T) {
 		}
 	}
 }
+
+// What a block imports or moves is a change, though it makes nothing: without an
+// apply it would never happen.
+func TestImportAndMovedBlocksAreChanges(t *testing.T) {
+	m := module(t, `
+resource "terraform_data" "old" {}
+`)
+	apply(t, m)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(m.Workspace.Dir, "main.tf"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`
+resource "terraform_data" "new" {}
+moved {
+  from = terraform_data.old
+  to   = terraform_data.new
+}
+`)
+	moved := apply(t, m)
+	if diff := cmp.Diff([]orchestrator.Change{{Address: "terraform_data.new", Action: "move"}}, moved.Changes); diff != "" || moved.Empty() {
+		t.Errorf("a moved block changes (-want +got):\n%s", diff)
+	}
+	write(`
+resource "terraform_data" "new" {}
+resource "terraform_data" "found" {}
+import {
+  to = terraform_data.found
+  id = "i-1"
+}
+`)
+	imported := apply(t, m)
+	if diff := cmp.Diff([]orchestrator.Change{{Address: "terraform_data.found", Action: "import"}}, imported.Changes); diff != "" || imported.Empty() {
+		t.Errorf("an import block changes (-want +got):\n%s", diff)
+	}
+	state, err := m.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state["terraform_data.found"] != "i-1" || len(state) != 2 {
+		t.Errorf("state %v", state)
+	}
+	if again := apply(t, m); !again.Empty() {
+		t.Errorf("a second plan changes %v", again.Changes)
+	}
+}
+
+// The empty state of [tofu.Module.EnsureState] is none that anything was applied to.
+func TestAppliedTellsAnEmptyStateFromOneThatWasEmptied(t *testing.T) {
+	m := module(t, configuration)
+	want := func(when string, want bool) {
+		t.Helper()
+		if got, err := m.Applied(t.Context()); err != nil || got != want {
+			t.Errorf("%s: applied %v (%v), want %v", when, got, err, want)
+		}
+	}
+	want("without a state", false)
+	if err := m.EnsureState(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want("with an empty one", false)
+	apply(t, m)
+	want("after an apply", true)
+	if err := os.WriteFile(filepath.Join(m.Workspace.Dir, "main.tf"), []byte("locals {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, m)
+	want("after everything was destroyed", true)
+}
+
+// Backend settings may be access keys: no command line shows them, and tofu gets
+// them as they are.
+func TestBackendSettingsStandInNoCommandLine(t *testing.T) {
+	m := module(t, "terraform {\n  backend \"local\" {}\n}\n"+configuration)
+	path := `it's ${x} "a\b" $(y).tfstate`
+	m.Workspace.BackendConfig = []string{"path=" + path}
+	c := m.Init()
+	if strings.Contains(strings.Join(c.Argv, " "), "path=") {
+		t.Errorf("argv %q shows the setting", c.Argv)
+	}
+	if j, err := run(t, c); err != nil {
+		t.Fatalf("init: %v: %s", err, j.Err())
+	}
+	apply(t, m)
+	if _, err := os.Stat(filepath.Join(m.Workspace.Dir, path)); err != nil {
+		t.Errorf("the state is not where the setting says: %v", err)
+	}
+}
+
+func TestUnlockOfWhatIsNoLock(t *testing.T) {
+	m := module(t, configuration)
+	for id, code := range map[string]orchestrator.Code{
+		"": orchestrator.CodeInvalid, "-force": orchestrator.CodeInvalid, "0b5-7": orchestrator.CodeFailed,
+	} {
+		err := m.Unlock(t.Context(), id)
+		f := orchestrator.FailureOf(err)
+		if f == nil || f.Code != code || !strings.Contains(f.Hint, "exocomp workspace unlock w LOCK_ID") || strings.Contains(f.Message, "\x1b") {
+			t.Errorf("unlock %q: %+v, want %s, what to type next and no colours", id, f, code)
+		}
+	}
+}

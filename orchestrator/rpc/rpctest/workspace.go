@@ -50,7 +50,7 @@ func (s *Service) ListWorkspaces(context.Context) ([]orchestrator.Workspace, err
 }
 
 // RemoveWorkspace implements [rpc.Workspaces].
-func (s *Service) RemoveWorkspace(_ context.Context, name string) error {
+func (s *Service) RemoveWorkspace(_ context.Context, name string, _ bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.workspaces[name]; !ok {

@@ -205,8 +205,11 @@ type LostCreate struct {
 	// The provider's id, where the journal names one.
 	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	// The job whose journal raised the suspicion.
-	JobId         string                 `protobuf:"bytes,3,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
-	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	JobId string                 `protobuf:"bytes,3,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	// The id of the object that it was to replace, or empty: while the state holds
+	// that one under the address, it lacks this one.
+	PriorId       string `protobuf:"bytes,5,opt,name=prior_id,json=priorId,proto3" json:"prior_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -267,6 +270,13 @@ func (x *LostCreate) GetSince() *timestamppb.Timestamp {
 		return x.Since
 	}
 	return nil
+}
+
+func (x *LostCreate) GetPriorId() string {
+	if x != nil {
+		return x.PriorId
+	}
+	return ""
 }
 
 type AddWorkspaceRequest struct {
@@ -527,8 +537,10 @@ func (x *ListWorkspacesResponse) GetWorkspaces() []*Workspace {
 }
 
 type RemoveWorkspaceRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Forget it although creates may be lost.
+	AcceptLost    bool `protobuf:"varint,2,opt,name=accept_lost,json=acceptLost,proto3" json:"accept_lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -568,6 +580,13 @@ func (x *RemoveWorkspaceRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *RemoveWorkspaceRequest) GetAcceptLost() bool {
+	if x != nil {
+		return x.AcceptLost
+	}
+	return false
 }
 
 type RemoveWorkspaceResponse struct {
@@ -917,13 +936,14 @@ const file_exocomp_v1_workspace_proto_rawDesc = "" +
 	"\n" +
 	"updated_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\x12*\n" +
 	"\x04lost\x18\n" +
-	" \x03(\v2\x16.exocomp.v1.LostCreateR\x04lost\"\x7f\n" +
+	" \x03(\v2\x16.exocomp.v1.LostCreateR\x04lost\"\x9a\x01\n" +
 	"\n" +
 	"LostCreate\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x15\n" +
 	"\x06job_id\x18\x03 \x01(\tR\x05jobId\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"J\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x19\n" +
+	"\bprior_id\x18\x05 \x01(\tR\apriorId\"J\n" +
 	"\x13AddWorkspaceRequest\x123\n" +
 	"\tworkspace\x18\x01 \x01(\v2\x15.exocomp.v1.WorkspaceR\tworkspace\"K\n" +
 	"\x14AddWorkspaceResponse\x123\n" +
@@ -936,9 +956,11 @@ const file_exocomp_v1_workspace_proto_rawDesc = "" +
 	"\x16ListWorkspacesResponse\x125\n" +
 	"\n" +
 	"workspaces\x18\x01 \x03(\v2\x15.exocomp.v1.WorkspaceR\n" +
-	"workspaces\",\n" +
+	"workspaces\"M\n" +
 	"\x16RemoveWorkspaceRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\x19\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
+	"\vaccept_lost\x18\x02 \x01(\bR\n" +
+	"acceptLost\"\x19\n" +
 	"\x17RemoveWorkspaceResponse\"^\n" +
 	"\x15ApplyWorkspaceRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +

@@ -36,7 +36,9 @@ const (
 type WorkspaceServiceClient interface {
 	// AddWorkspace registers a workspace, or changes its settings where nothing of
 	// it runs. Repeating it with the same settings changes nothing. Codes: invalid
-	// (settings, or a directory that the daemon cannot use), conflict.
+	// (settings, or a directory that the daemon cannot use), conflict (it is in
+	// use, or another workspace has that state), refused (creates may be lost, and
+	// the change would leave the state that lacks them).
 	AddWorkspace(ctx context.Context, in *AddWorkspaceRequest, opts ...grpc.CallOption) (*AddWorkspaceResponse, error)
 	// GetWorkspace reads one. It changes nothing and may be repeated. Codes:
 	// not-found.
@@ -45,7 +47,7 @@ type WorkspaceServiceClient interface {
 	ListWorkspaces(ctx context.Context, in *ListWorkspacesRequest, opts ...grpc.CallOption) (*ListWorkspacesResponse, error)
 	// RemoveWorkspace forgets a workspace and its inventory; machines and state
 	// stay. A repetition answers not-found. Codes: not-found, conflict (a run or
-	// job of it is not final).
+	// job of it is not final), refused (creates may be lost).
 	RemoveWorkspace(ctx context.Context, in *RemoveWorkspaceRequest, opts ...grpc.CallOption) (*RemoveWorkspaceResponse, error)
 	// ApplyWorkspace queues a standalone apply and capture. It may be repeated with
 	// the same key, which answers with the same job. Codes: not-found, conflict
@@ -56,8 +58,9 @@ type WorkspaceServiceClient interface {
 	// used for something else).
 	RefreshWorkspace(ctx context.Context, in *RefreshWorkspaceRequest, opts ...grpc.CallOption) (*RefreshWorkspaceResponse, error)
 	// UnlockWorkspace breaks the state lock of that id. A repetition fails: the
-	// lock is gone. Codes: not-found, conflict (another lock, or a job of the
-	// workspace runs), failed (tofu refused).
+	// lock is gone. Codes: invalid (no lock id), not-found, conflict (a run or job
+	// of the workspace is not final), failed (tofu refused, say because the lock is
+	// another).
 	UnlockWorkspace(ctx context.Context, in *UnlockWorkspaceRequest, opts ...grpc.CallOption) (*UnlockWorkspaceResponse, error)
 }
 
@@ -147,7 +150,9 @@ func (c *workspaceServiceClient) UnlockWorkspace(ctx context.Context, in *Unlock
 type WorkspaceServiceServer interface {
 	// AddWorkspace registers a workspace, or changes its settings where nothing of
 	// it runs. Repeating it with the same settings changes nothing. Codes: invalid
-	// (settings, or a directory that the daemon cannot use), conflict.
+	// (settings, or a directory that the daemon cannot use), conflict (it is in
+	// use, or another workspace has that state), refused (creates may be lost, and
+	// the change would leave the state that lacks them).
 	AddWorkspace(context.Context, *AddWorkspaceRequest) (*AddWorkspaceResponse, error)
 	// GetWorkspace reads one. It changes nothing and may be repeated. Codes:
 	// not-found.
@@ -156,7 +161,7 @@ type WorkspaceServiceServer interface {
 	ListWorkspaces(context.Context, *ListWorkspacesRequest) (*ListWorkspacesResponse, error)
 	// RemoveWorkspace forgets a workspace and its inventory; machines and state
 	// stay. A repetition answers not-found. Codes: not-found, conflict (a run or
-	// job of it is not final).
+	// job of it is not final), refused (creates may be lost).
 	RemoveWorkspace(context.Context, *RemoveWorkspaceRequest) (*RemoveWorkspaceResponse, error)
 	// ApplyWorkspace queues a standalone apply and capture. It may be repeated with
 	// the same key, which answers with the same job. Codes: not-found, conflict
@@ -167,8 +172,9 @@ type WorkspaceServiceServer interface {
 	// used for something else).
 	RefreshWorkspace(context.Context, *RefreshWorkspaceRequest) (*RefreshWorkspaceResponse, error)
 	// UnlockWorkspace breaks the state lock of that id. A repetition fails: the
-	// lock is gone. Codes: not-found, conflict (another lock, or a job of the
-	// workspace runs), failed (tofu refused).
+	// lock is gone. Codes: invalid (no lock id), not-found, conflict (a run or job
+	// of the workspace is not final), failed (tofu refused, say because the lock is
+	// another).
 	UnlockWorkspace(context.Context, *UnlockWorkspaceRequest) (*UnlockWorkspaceResponse, error)
 	mustEmbedUnimplementedWorkspaceServiceServer()
 }

@@ -251,6 +251,7 @@ CREATE TABLE lost_create (
     workspace   TEXT    NOT NULL REFERENCES workspace (name) ON DELETE CASCADE,
     address     TEXT    NOT NULL,
     provider_id TEXT    NOT NULL, -- empty where the journal names none
+    prior_id    TEXT    NOT NULL, -- of the object that it was to replace, or empty
     job_id      TEXT    NOT NULL REFERENCES job (id),
     since       INTEGER NOT NULL,
     PRIMARY KEY (workspace, address)

@@ -15,7 +15,8 @@ import (
 	"github.com/exocomp/exocomp/orchestrator/internal/tofu"
 )
 
-// apply goes from the suspicion check to the end of `tofu apply`.
+// apply goes from the plan to the end of `tofu apply`. That no create may be
+// lost is the ledger's word: it lets no apply begin while one is.
 func (a *attempt) apply(ctx context.Context) (orchestrator.Outcome, error) {
 	var out orchestrator.Outcome
 	plan, recorded, err := a.recordedPlan()
@@ -37,11 +38,6 @@ func (a *attempt) apply(ctx context.Context) (orchestrator.Outcome, error) {
 
 // decide makes a plan that may be applied and notes durably what it will do.
 func (a *attempt) decide(ctx context.Context, out *orchestrator.Outcome) (tofu.Plan, error) {
-	found, err := a.clearSuspicion(ctx)
-	if err != nil {
-		return tofu.Plan{}, err
-	}
-	out.Found = found
 	plan, err := a.plan(ctx)
 	if err != nil {
 		return plan, err
@@ -57,26 +53,32 @@ func (a *attempt) decide(ctx context.Context, out *orchestrator.Outcome) (tofu.P
 // create is compared with the state: only a clean end is believed unseen.
 func (a *attempt) execute(ctx context.Context, plan tofu.Plan, out orchestrator.Outcome) (orchestrator.Outcome, error) {
 	res, err := a.exec(ctx, phaseApply, a.module.Apply(a.planFile()))
+	journalPath, sameBoot := res.StdoutPath, true
 	var cut *jobs.LostError
 	switch {
 	case errors.As(err, &cut):
-		if out.Lost = a.missing(ctx, plan, cut.StdoutPath, cut.SameBoot); len(out.Lost) == 0 {
-			return out, err // nothing is missing: a new attempt plans again
-		}
+		journalPath, sameBoot = cut.StdoutPath, cut.SameBoot
 	case err != nil:
 		return out, err
 	default:
 		if out.Failure = a.ended(res, "tofu apply"); out.Failure == nil {
 			return out, nil
 		}
-		out.Lost = a.missing(ctx, plan, res.StdoutPath, true)
 	}
+	lost, stopped := a.missing(ctx, plan, journalPath, sameBoot)
+	if stopped != nil {
+		return orchestrator.Outcome{}, stopped
+	}
+	if cut != nil && len(lost) == 0 {
+		return out, err // nothing is missing: a new attempt plans again
+	}
+	out.Lost = lost
 	if len(out.Lost) > 0 {
-		failure := a.lostFailure(out.Lost)
+		code := orchestrator.CodeFailed
 		if out.Failure != nil && out.Failure.Code == orchestrator.CodeCancelled {
-			failure.Code = out.Failure.Code // what a person's force left behind
+			code = out.Failure.Code // what a person's force left behind
 		}
-		out.Failure = failure
+		out.Failure = a.lostFailure(code, out.Lost)
 	}
 	return out, nil
 }
@@ -107,6 +109,7 @@ func (a *attempt) plan(ctx context.Context) (tofu.Plan, error) {
 		if err := a.initWhenNeeded(ctx); err != nil {
 			return tofu.Plan{}, err
 		}
+		a.ensureState(ctx)
 	}
 	res, err := a.exec(ctx, phasePlan, a.module.Plan(a.planFile()))
 	if err != nil {
@@ -117,6 +120,7 @@ func (a *attempt) plan(ctx context.Context) (tofu.Plan, error) {
 			if err := a.init(ctx); err != nil {
 				return tofu.Plan{}, err
 			}
+			a.ensureState(ctx)
 			if res, err = a.exec(ctx, phaseReplan, a.module.Plan(a.planFile())); err != nil {
 				return tofu.Plan{}, &phaseError{err}
 			}
@@ -159,42 +163,10 @@ func (a *attempt) gate(plan tofu.Plan) error {
 		Code: orchestrator.CodeRefused,
 		Message: fmt.Sprintf("the plan needs a person's approval (policy %s) and approvals are not available yet: %s",
 			a.module.Workspace.Approval, strings.Join(names, ", ")),
-		Hint: "apply it yourself with tofu, or let the workspace apply such plans: exocomp workspace add " +
-			a.Job.Workspace + " " + a.module.Workspace.Dir + " --approval never",
+		Hint: "apply it yourself with tofu, or let the workspace apply such plans: " +
+			orchestrator.ShellCommand("exocomp", "workspace", "add", a.Job.Workspace, a.module.Workspace.Dir, "--approval", "never") +
+			"; then: " + a.again(false),
 	}
-}
-
-// ended returns nil for a tool that did its work, and otherwise why not and
-// what to do about it.
-func (a *attempt) ended(res jobs.Result, what string) *orchestrator.Failure {
-	if res.Succeeded() {
-		return nil
-	}
-	f := &orchestrator.Failure{Code: orchestrator.CodeFailed}
-	j, err := journal(res.StdoutPath)
-	said := j.Err()
-	lock, locked := j.Lock()
-	switch {
-	case res.Cancelled:
-		f.Code = orchestrator.CodeCancelled
-		f.Message = what + " was cancelled; it ended in order and saved its state"
-		if res.Signal != "" {
-			f.Message = what + " was cancelled by force (" + res.Signal + "): its state may be incomplete"
-		}
-	case res.Signal != "":
-		f.Message = fmt.Sprintf("%s was killed (%s)", what, res.Signal)
-	case locked:
-		f.Message = fmt.Sprintf("%s: the state is locked by %s, lock id %s", what, lock.Who, lock.ID)
-		f.Hint = fmt.Sprintf("wait for it; if nobody holds it any more: exocomp workspace unlock %s %s", a.Job.Workspace, lock.ID)
-	case err == nil && said != "":
-		f.Message = fmt.Sprintf("%s: %s", what, said)
-		if j.Stale() {
-			f.Hint = "the state moved between plan and apply, somebody else applies this workspace; resume to plan again"
-		}
-	default:
-		f.Message = fmt.Sprintf("%s ended with exit code %d", what, res.ExitCode)
-	}
-	return f
 }
 
 func summary(plan tofu.Plan) string {
@@ -232,10 +204,18 @@ func (a *attempt) recordPlan(plan tofu.Plan) error {
 }
 
 // recordedPlan returns the note of an attempt that got that far before the
-// daemon restarted.
+// daemon restarted. An apply that was announced to the ledger and left no note
+// is an error: nothing tells any more what it may have made.
 func (a *attempt) recordedPlan() (tofu.Plan, bool, error) {
 	var plan tofu.Plan
 	doc, err := os.ReadFile(filepath.Join(a.ControlDir, planRecord))
+	if errors.Is(err, os.ErrNotExist) && a.Job.Phase == phaseApply {
+		return plan, false, orchestrator.Errorf(orchestrator.CodeFailed,
+			"an apply of workspace %s was cut short and the record of what it began is gone from %s: it may have made what the state lacks",
+			a.Job.Workspace, a.ControlDir).
+			WithHint("compare what stands with %s, import what is missing, then: %s",
+				a.module.Workspace.TofuCommand("state", "list"), a.again(false))
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		return plan, false, nil
 	}

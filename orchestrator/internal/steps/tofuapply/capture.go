@@ -21,12 +21,15 @@ func (a *attempt) capture(ctx context.Context, out orchestrator.Outcome) (orches
 	}
 	out, err = a.stopped(ctx, err, out)
 	if err == nil && out.Failure.Hint == "" {
-		out.Failure.Hint = "correct the outputs, then resume: what was applied stays applied"
+		out.Failure.Hint = "correct the outputs, what was applied stays applied; then: " + a.again(false)
 	}
 	return out, err
 }
 
 func (a *attempt) captureInto(ctx context.Context, out *orchestrator.Outcome) error {
+	if a.unready != nil {
+		return a.unready
+	}
 	doc, err := a.module.Outputs(ctx)
 	if err != nil {
 		return err

@@ -38,9 +38,6 @@ func (a *attempt) init(ctx context.Context) error {
 	if f := a.ended(res, "tofu init"); f != nil {
 		return f.Err()
 	}
-	if err := a.module.EnsureState(ctx); err != nil {
-		a.Logf("the workspace has no state yet and an empty one could not be written: %v", err)
-	}
 	// computed anew: init itself writes the lock file
 	mark, err := a.initMark()
 	if err != nil {
@@ -50,6 +47,14 @@ func (a *attempt) init(ctx context.Context) error {
 		return err
 	}
 	return durable.WriteFile(a.initMarkFile(), []byte(mark), durable.PrivateFile)
+}
+
+// ensureState makes sure, before a plan is made, that the apply can save its
+// state while it works. Where that cannot be had, it saves it at its end.
+func (a *attempt) ensureState(ctx context.Context) {
+	if err := a.module.EnsureState(ctx); err != nil {
+		a.Logf("the workspace has no state yet and an empty one could not be written: %v", err)
+	}
 }
 
 func (a *attempt) initMarkFile() string { return filepath.Join(a.InitDir, a.Job.Workspace) }

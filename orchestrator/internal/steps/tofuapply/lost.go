@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/jobs"
 	"github.com/exocomp/exocomp/orchestrator/internal/tofu"
 )
 
@@ -19,58 +20,52 @@ const stateLimit = 2 * time.Minute
 // missing compares what an ended apply started with what the state holds, and
 // returns the creates that the state lacks. Where the state cannot be read,
 // every create that may have happened counts as missing: the person who repairs
-// the backend decides.
-func (a *attempt) missing(ctx context.Context, plan tofu.Plan, journalPath string, sameBoot bool) []orchestrator.LostCreate {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateLimit)
+// the backend decides. The error is [jobs.ErrShutdown]: the next daemon compares.
+func (a *attempt) missing(ctx context.Context, plan tofu.Plan, journalPath string, sameBoot bool) ([]orchestrator.LostCreate, error) {
+	ctx, end := a.Outlive(ctx)
+	defer end()
+	ctx, cancel := context.WithTimeout(ctx, stateLimit)
 	defer cancel()
 	j, err := journal(journalPath)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		a.Logf("the journal of the apply cannot be read and proves nothing: %v", err)
 		sameBoot = false
 	}
-	state, err := a.module.State(ctx)
+	if j.Torn {
+		a.Logf("lines are missing in the journal of the apply, as they do after a full disk: it proves nothing")
+	}
+	var state tofu.State
+	if err = a.unready; err == nil {
+		state, err = a.module.State(ctx)
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, jobs.ErrShutdown) {
+		return nil, cause
+	}
 	if err != nil {
 		a.Logf("the state cannot be read, everything that may have been created counts as missing: %v", err)
 	}
 	var lost []orchestrator.LostCreate
 	for _, g := range tofu.Compare(plan.Creates, j, sameBoot, state) {
-		lost = append(lost, orchestrator.LostCreate{Address: g.Address, ID: g.ID, Job: a.Job.ID, Since: time.Now()})
+		lost = append(lost, orchestrator.LostCreate{
+			Address: g.Address, ID: g.ID, PriorID: g.PriorID, Job: a.Job.ID, Since: time.Now(),
+		})
 	}
-	return lost
+	return lost, nil
 }
 
-func (a *attempt) lostFailure(lost []orchestrator.LostCreate) *orchestrator.Failure {
-	return &orchestrator.Failure{
-		Code:    orchestrator.CodeFailed,
+func (a *attempt) lostFailure(code orchestrator.Code, lost []orchestrator.LostCreate) *orchestrator.Failure {
+	again := a.again(code == orchestrator.CodeCancelled)
+	f := &orchestrator.Failure{
+		Code:    code,
 		Message: "tofu apply was cut short and the state lacks what it may have created: " + addresses(lost),
-		Hint:    a.lostHint(lost),
+		Hint: fmt.Sprintf("look whether they exist; bring them into the state: %s; then: %s; or go on without them: %s --accept-lost",
+			a.module.Workspace.ImportCommand(lost...), again, again),
 	}
-}
-
-// clearSuspicion looks whether the addresses that an earlier apply may have
-// lost are in the state by now, and returns those that are. While any other
-// stands the apply is refused, unless a person accepts the loss.
-func (a *attempt) clearSuspicion(ctx context.Context) ([]string, error) {
-	suspects := a.module.Workspace.Lost
-	if len(suspects) == 0 {
-		return nil, nil
+	if push := a.pushCommand(); push != "" {
+		f.Message += "; tofu left the state that it could not write in " + erroredState
+		f.Hint = push + "; then: " + again
 	}
-	found, still, err := Suspects(ctx, a.module, suspects)
-	switch {
-	case a.acceptLost && (err != nil || len(still) > 0):
-		a.Logf("going on although these may exist without being in the state (--accept-lost): %s", addresses(still))
-		_, err := a.Ledger.AcceptLost(ctx, a.Job.Workspace, a.Job.SubmittedBy)
-		return nil, err
-	case err != nil:
-		return nil, err
-	case len(still) > 0:
-		return nil, &orchestrator.Error{
-			Code:    orchestrator.CodeRefused,
-			Message: "the state may lack what an interrupted apply created: " + addresses(still),
-			Hint:    a.lostHint(still),
-		}
-	}
-	return found, nil
+	return f
 }
 
 // Suspects parts the creates that an interrupted apply may have lost into
@@ -81,27 +76,13 @@ func Suspects(ctx context.Context, m tofu.Module, lost []orchestrator.LostCreate
 		return nil, lost, err
 	}
 	for _, l := range lost {
-		if id, ok := state[l.Address]; ok && (l.ID == "" || id == "" || id == l.ID) {
+		if id, ok := state[l.Address]; ok && l.FoundAs(id) {
 			found = append(found, l.Address)
 		} else {
 			still = append(still, l)
 		}
 	}
 	return found, still, nil
-}
-
-func (a *attempt) lostHint(lost []orchestrator.LostCreate) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "look whether they exist; bring each into the state, in %s:", a.module.Workspace.Dir)
-	for _, l := range lost {
-		b.WriteString(" " + l.ImportCommand() + ";")
-	}
-	if a.Job.Run != "" {
-		fmt.Fprintf(&b, " then: exocomp provision resume %s; or go on without them: add --accept-lost", a.Job.Run)
-	} else {
-		fmt.Fprintf(&b, " then: exocomp workspace apply %s; or go on without them: add --accept-lost", a.Job.Workspace)
-	}
-	return b.String()
 }
 
 func addresses(lost []orchestrator.LostCreate) string {

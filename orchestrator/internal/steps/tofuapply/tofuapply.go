@@ -12,6 +12,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/durable"
@@ -27,12 +28,13 @@ const (
 	phaseApply  = "apply"
 )
 
+var phases = []string{phaseInit, phasePlan, phaseReplan, phaseApply}
+
 // Ledger is what the step reads of the ledger.
 type Ledger interface {
 	Workspace(ctx context.Context, name string) (orchestrator.Workspace, error)
 	Run(ctx context.Context, id orchestrator.RunID) (orchestrator.Run, error)
 	Inventory(ctx context.Context, workspace string) (orchestrator.Inventory, error)
-	AcceptLost(ctx context.Context, workspace string, by orchestrator.Peer) ([]orchestrator.LostCreate, error)
 	Pins(ctx context.Context, filter orchestrator.PinFilter) ([]orchestrator.Pin, error)
 }
 
@@ -52,16 +54,24 @@ type Handler struct {
 type attempt struct {
 	*Handler
 	*jobs.Attempt
-	module     tofu.Module
-	acceptLost bool
-	chain      *orchestrator.RunSpec // nil for a standalone job
+	module tofu.Module
+	chain  *orchestrator.RunSpec // nil for a standalone job
+
+	// unready is why tofu cannot be asked anything, nil where it can. Only an
+	// attempt whose apply has begun goes on with it.
+	unready error
 }
 
 // Handle implements [jobs.Handler].
 func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Outcome, error) {
-	at, err := h.prepare(ctx, a)
-	if err != nil {
-		return orchestrator.Outcome{}, err
+	at := &attempt{Handler: h, Attempt: a}
+	if err := at.prepare(ctx); err != nil {
+		if !a.Began(phaseApply) {
+			return orchestrator.Outcome{}, err
+		}
+		// It is waited for all the same, and what it may have made counts.
+		at.Logf("tofu cannot be asked how the apply went: %v", err)
+		at.unready = err
 	}
 	out, err := at.work(ctx)
 	if err == nil && !out.Succeeded() {
@@ -91,6 +101,9 @@ func (a *attempt) work(ctx context.Context) (orchestrator.Outcome, error) {
 // person has imported meanwhile.
 func (a *attempt) refresh(ctx context.Context) (orchestrator.Outcome, error) {
 	out := orchestrator.Outcome{Report: &orchestrator.Report{Summary: "outputs read, nothing applied"}}
+	if err := a.requireState(ctx); err != nil {
+		return a.stopped(ctx, err, out)
+	}
 	if lost := a.module.Workspace.Lost; len(lost) > 0 {
 		found, _, err := Suspects(ctx, a.module, lost)
 		if err != nil {
@@ -101,45 +114,56 @@ func (a *attempt) refresh(ctx context.Context) (orchestrator.Outcome, error) {
 	return a.capture(ctx, out)
 }
 
-func (h *Handler) prepare(ctx context.Context, a *jobs.Attempt) (*attempt, error) {
-	ws, err := h.Ledger.Workspace(ctx, a.Job.Workspace)
-	if err != nil {
-		return nil, err
+// requireState refuses a workspace without a state: tofu says then that there
+// are no outputs, which would empty the inventory and retire its pins.
+func (a *attempt) requireState(ctx context.Context) error {
+	if err := a.initWhenNeeded(ctx); err != nil {
+		return err
 	}
-	// What bars a beginning is no reason to end a tool that was adopted.
-	fresh := a.Job.Phase == ""
-	if fresh {
-		if err := tofu.CheckDir(ws.Dir); err != nil {
-			return nil, err
-		}
+	applied, err := a.module.Applied(ctx)
+	if err == nil && !applied {
+		err = orchestrator.Errorf(orchestrator.CodeRefused, "workspace %s has no state: there are no outputs to read", a.Job.Workspace).
+			WithHint("look whether its directory, tofu workspace and backend are the right ones: exocomp workspace show %s; "+
+				"if nothing was applied yet: exocomp workspace apply %s", a.Job.Workspace, a.Job.Workspace)
 	}
-	install, err := h.Locate(ctx)
-	if err != nil {
-		return nil, err
+	return err
+}
+
+// prepare gathers what tofu needs. What bars a beginning, the module's
+// directory or the later steps' tools, is no reason to give up what has begun;
+// nor is a cancellation: how it ended must be known.
+func (a *attempt) prepare(ctx context.Context) (err error) {
+	fresh := !slices.ContainsFunc(phases, a.Began)
+	if !fresh {
+		var end context.CancelFunc
+		ctx, end = a.Outlive(ctx)
+		defer end()
 	}
-	temp := filepath.Join(a.WorkDir, "tmp")
-	if err := durable.Mkdir(temp); err != nil {
-		return nil, err
-	}
-	at := &attempt{Handler: h, Attempt: a, acceptLost: a.Job.Spec.AcceptLost}
-	at.module = tofu.Module{
-		Install: install, Workspace: ws, TempDir: temp,
-		Variables: h.Variables, Job: a.Job.ID,
+	a.module = tofu.Module{TempDir: filepath.Join(a.WorkDir, "tmp"), Variables: a.Variables, Job: a.Job.ID}
+	if a.module.Workspace, err = a.Ledger.Workspace(ctx, a.Job.Workspace); err != nil {
+		return err
 	}
 	if a.Job.Run != "" {
-		run, err := h.Ledger.Run(ctx, a.Job.Run)
+		run, err := a.Ledger.Run(ctx, a.Job.Run)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		at.chain = &run.Spec
-		at.acceptLost = run.Spec.AcceptLost
-		if fresh {
-			if err := h.Preflight(ctx); err != nil {
-				return nil, err
-			}
+		a.chain = &run.Spec
+	}
+	if fresh {
+		if err := tofu.CheckDir(a.module.Workspace.Dir); err != nil {
+			return err
 		}
 	}
-	return at, nil
+	if a.module.Install, err = a.Locate(ctx); err != nil {
+		return err
+	}
+	if fresh && a.chain != nil {
+		if err := a.Preflight(ctx); err != nil {
+			return err
+		}
+	}
+	return durable.Mkdir(a.module.TempDir)
 }
 
 // planFile is where the saved plan lies: it holds variables in clear, so it
