@@ -75,8 +75,8 @@ func (s *site) write(name, text string) {
 	}
 }
 
-// handle runs a standalone job of the workspace.
-func (s *site) handle(id orchestrator.AttemptID, spec orchestrator.JobSpec) orchestrator.Outcome {
+// attempt is one of a standalone job of the workspace.
+func (s *site) attempt(id orchestrator.AttemptID, spec orchestrator.JobSpec) *jobs.Attempt {
 	s.t.Helper()
 	a, err := jobs.NewAttempt(jobs.Config{
 		Queue: queue{}, DataDir: s.data, RuntimeDir: s.runtime, Logger: slog.New(slog.DiscardHandler),
@@ -87,7 +87,13 @@ func (s *site) handle(id orchestrator.AttemptID, spec orchestrator.JobSpec) orch
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	out, err := s.handler.Handle(s.t.Context(), a)
+	return a
+}
+
+// handle runs a job to its end.
+func (s *site) handle(id orchestrator.AttemptID, spec orchestrator.JobSpec) orchestrator.Outcome {
+	s.t.Helper()
+	out, err := s.handler.Handle(s.t.Context(), s.attempt(id, spec))
 	if err != nil {
 		s.t.Fatal(err)
 	}
