@@ -18,10 +18,39 @@ const (
 	SocketEnv    = "EXOCOMP_SOCKET"     // the socket
 	TokenFileEnv = "EXOCOMP_TOKEN_FILE" //nolint:gosec // the name of a variable, no credential
 
-	SocketName   = "exocomp.sock" // below SocketDir
-	SocketDir    = "exocomp"      // below $XDG_RUNTIME_DIR
+	SocketName   = "exocomp.sock" // in the daemon's runtime directory
 	SystemSocket = "/run/exocomp/exocomp.sock"
 )
+
+// userDir is the daemon's directory below those of the XDG base directory
+// specification (https://specifications.freedesktop.org/basedir-spec).
+const userDir = "exocomp"
+
+// UserDataDir returns the data directory of an ordinary user's daemon, or
+// nothing where the environment names neither XDG_DATA_HOME nor HOME.
+func UserDataDir(env func(string) string) string {
+	if data := env("XDG_DATA_HOME"); data != "" {
+		return filepath.Join(data, userDir)
+	}
+	if home := env("HOME"); home != "" {
+		return filepath.Join(home, ".local", "share", userDir)
+	}
+	return ""
+}
+
+// UserRuntimeDirs returns where an ordinary user's daemon may have its runtime
+// directory: it takes the first, and a client looks at each, since the two may
+// have been started with different environments.
+func UserRuntimeDirs(env func(string) string) []string {
+	var dirs []string
+	if runtime := env("XDG_RUNTIME_DIR"); runtime != "" {
+		dirs = append(dirs, filepath.Join(runtime, userDir))
+	}
+	if data := UserDataDir(env); data != "" {
+		dirs = append(dirs, filepath.Join(data, "run"))
+	}
+	return dirs
+}
 
 const startHint = "start it: exocomp serve"
 
@@ -35,8 +64,8 @@ func lookupSocket(given string) (path string, looked []string) {
 	if p := os.Getenv(SocketEnv); p != "" {
 		return p, []string{p + " (" + SocketEnv + ")"}
 	}
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
-		p := filepath.Join(dir, SocketDir, SocketName)
+	for _, dir := range UserRuntimeDirs(os.Getenv) {
+		p := filepath.Join(dir, SocketName)
 		if _, err := os.Stat(p); !errors.Is(err, fs.ErrNotExist) {
 			return p, []string{p}
 		}

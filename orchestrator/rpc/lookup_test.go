@@ -20,7 +20,7 @@ import (
 // clearEnv makes the test independent of who runs it.
 func clearEnv(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{rpc.SocketEnv, rpc.TokenFileEnv, "XDG_RUNTIME_DIR"} {
+	for _, name := range []string{rpc.SocketEnv, rpc.TokenFileEnv, "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "HOME"} {
 		t.Setenv(name, "")
 	}
 }
@@ -39,9 +39,10 @@ func TestNoDaemonSaysWhereItLooked(t *testing.T) {
 	clearEnv(t)
 	dir := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", dir)
+	t.Setenv("HOME", "/home/ann")
 	err := dialError(t, rpc.ClientOptions{})
 	want := "no daemon: there is no socket at " + filepath.Join(dir, "exocomp/exocomp.sock") +
-		" or /run/exocomp/exocomp.sock; start it: exocomp serve"
+		" or /home/ann/.local/share/exocomp/run/exocomp.sock or /run/exocomp/exocomp.sock; start it: exocomp serve"
 	if !errors.Is(err, orchestrator.ErrUnavailable) || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -50,6 +51,27 @@ func TestNoDaemonSaysWhereItLooked(t *testing.T) {
 	if err := dialError(t, rpc.ClientOptions{}); err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
+}
+
+// A client without XDG_RUNTIME_DIR, under su say, finds the daemon that was
+// started without it.
+func TestLookupFindsTheDaemonOfAUserWithoutARuntimeDirectory(t *testing.T) {
+	clearEnv(t)
+	d := rpctest.Serve(t, rpctest.NewService())
+	data := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", data)
+	dir := rpc.UserRuntimeDirs(os.Getenv)[0]
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Dir(d.Socket), dir); err != nil {
+		t.Fatal(err)
+	}
+	c, err := rpc.Dial(t.Context(), rpc.ClientOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
 }
 
 func TestStaleSocketIsNoDaemon(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/jobs"
+	"github.com/exocomp/exocomp/orchestrator/rpc"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclparse"
@@ -30,7 +31,7 @@ type Config struct {
 }
 
 // Socket returns where the daemon listens.
-func (c Config) Socket() string { return filepath.Join(c.RuntimeDir, "exocomp.sock") }
+func (c Config) Socket() string { return filepath.Join(c.RuntimeDir, rpc.SocketName) }
 
 // Ledger returns where the ledger lies.
 func (c Config) Ledger() string { return filepath.Join(c.DataDir, "ledger.db") }
@@ -53,8 +54,8 @@ type program struct {
 const maxWorkers = 64
 
 // Defaults returns the settings of a daemon that runs as uid: the system's
-// directories for root and for the user `exocomp`, XDG directories
-// (https://specifications.freedesktop.org/basedir-spec) for anybody else.
+// directories for root and for the user `exocomp`, those that a client looks at
+// for anybody else.
 func Defaults(uid int, user string, env func(string) string) (Config, error) {
 	c := Config{
 		DataDir:        "/var/lib/exocomp",
@@ -66,20 +67,11 @@ func Defaults(uid int, user string, env func(string) string) (Config, error) {
 	if uid == 0 || user == "exocomp" {
 		return c, nil
 	}
-	home := env("HOME")
-	data, runtime := env("XDG_DATA_HOME"), env("XDG_RUNTIME_DIR")
-	if data == "" {
-		if home == "" {
-			return Config{}, orchestrator.Errorf(orchestrator.CodeInvalid, "neither XDG_DATA_HOME nor HOME is set").
-				WithHint("set one of them, or data_dir in exocomp.hcl")
-		}
-		data = filepath.Join(home, ".local", "share")
+	if c.DataDir = rpc.UserDataDir(env); c.DataDir == "" {
+		return Config{}, orchestrator.Errorf(orchestrator.CodeInvalid, "neither XDG_DATA_HOME nor HOME is set").
+			WithHint("set one of them, or data_dir in exocomp.hcl")
 	}
-	c.DataDir = filepath.Join(data, "exocomp")
-	c.RuntimeDir = filepath.Join(c.DataDir, "run")
-	if runtime != "" {
-		c.RuntimeDir = filepath.Join(runtime, "exocomp")
-	}
+	c.RuntimeDir = rpc.UserRuntimeDirs(env)[0]
 	return c, nil
 }
 

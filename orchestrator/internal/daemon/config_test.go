@@ -32,6 +32,13 @@ func TestDefaultsFollowTheUser(t *testing.T) {
 	if person.DataDir != "/home/ann/.local/share/exocomp" || person.Socket() != "/run/user/1000/exocomp/exocomp.sock" {
 		t.Errorf("ann: %+v", person)
 	}
+	bare, err := daemon.Defaults(1000, "ann", environment(map[string]string{"HOME": "/home/ann"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bare.Socket() != "/home/ann/.local/share/exocomp/run/exocomp.sock" {
+		t.Errorf("ann without XDG_RUNTIME_DIR: %+v", bare)
+	}
 	if _, err := daemon.Defaults(1000, "ann", environment(nil)); !errors.Is(err, orchestrator.ErrInvalid) {
 		t.Errorf("without HOME: error %v, want invalid", err)
 	}
