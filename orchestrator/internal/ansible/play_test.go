@@ -288,7 +288,7 @@ func TestPinsHoldAgainstEverySource(t *testing.T) {
 			}
 		}()
 		r := b.run(t, in)
-		wantCode(t, r.err, orchestrator.CodeFailed, `task "Push" could not reach web1: the host key is not the pinned one`, "exocomp host onboard --rotate web1")
+		wantCode(t, r.err, orchestrator.CodeFailed, `task "Push" could not reach web1: the host key is not the pinned one`, "exocomp host onboard --rotate edge/web1")
 		if n := len(impostor.Logins()); n != 0 {
 			t.Errorf("the impostor had %d logins", n)
 		}

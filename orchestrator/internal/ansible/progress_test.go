@@ -76,11 +76,12 @@ func TestVerdict(t *testing.T) {
 				aPlay, aFailure, strings.Replace(aFailure, "web1", "web2", 1),
 				`{"event":"result","host":"web3","task":"Greet","status":"unreachable","message":"x REMOTE HOST IDENTIFICATION HAS CHANGED y"}`,
 			},
-			want: []string{`task "Break" failed on web1, web2: disk full; task "Greet" could not reach web3: the host key is not the pinned one; `, "exocomp host onboard --rotate web3"},
+			want: []string{`task "Break" failed on web1, web2: disk full; task "Greet" could not reach web3: the host key is not the pinned one; `, "exocomp host onboard --rotate edge/web3"},
 		},
 		"an ignored failure": {events: []string{aPlay, strings.Replace(aFailure, `"message"`, `"ignored":true,"message"`, 1), anEnd}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			c.scope.Workspace = "edge"
 			err := Verdict(c.end, read(t, c.events...), c.scope)
 			if len(c.want) == 0 {
 				if err != nil {

@@ -166,7 +166,7 @@ func (b *bench) execute(t *testing.T, in Input, p Prepared) ran {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(r.log), "\n")
-	r.err = Verdict(r.end, r.progress, Scope{
+	r.err = Verdict(r.end, r.progress, Scope{Workspace: "edge",
 		Hosts: hostsOf(t, in.Inventory), Args: in.Args, LastLines: lines[max(0, len(lines)-20):],
 	})
 	t.Cleanup(func() {

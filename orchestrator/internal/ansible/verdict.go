@@ -17,8 +17,9 @@ type End struct {
 
 // Scope is what a run was meant for, to explain why it reached nobody.
 type Scope struct {
-	Hosts []string // of its inventory
-	Args  []string // as [ParseArgs] returned them
+	Workspace string   // that it was for; commands name hosts by it
+	Hosts     []string // of its inventory
+	Args      []string // as [ParseArgs] returned them
 	// LastLines of the log: what Ansible says of a mistake before any task is
 	// said only there.
 	LastLines []string
@@ -33,11 +34,11 @@ func Verdict(end End, p *Progress, scope Scope) error {
 		return orchestrator.Errorf(orchestrator.CodeFailed, "ansible-playbook was ended by signal %d (%s)%s", int(end.Signal), end.Signal, during(p))
 	case p.TaskResults == 0 && !p.anyFailed() && (end.ExitCode == 0 || scope.limitMatchesNobody()):
 		return orchestrator.Errorf(orchestrator.CodeFailed, "converged nobody: %s", nobody(p, scope)).
-			WithHint("compare hosts: and --limit with: exocomp inventory show")
+			WithHint("compare hosts: and --limit with: exocomp inventory show %s", scope.Workspace)
 	case end.ExitCode == 0:
 		return nil
 	case p.anyFailed():
-		return hostsFailed(p)
+		return hostsFailed(p, scope)
 	default:
 		return orchestrator.Errorf(orchestrator.CodeFailed, "ansible-playbook %s (exit code %d)%s", exitWords(end.ExitCode), end.ExitCode, scope.lastError())
 	}
@@ -147,7 +148,7 @@ func exitWords(code int) string {
 }
 
 // hostsFailed names the failing tasks with their hosts, most hosts first.
-func hostsFailed(p *Progress) error {
+func hostsFailed(p *Progress, scope Scope) error {
 	type group struct {
 		failure
 		hosts []string
@@ -160,7 +161,7 @@ func hostsFailed(p *Progress) error {
 			continue
 		}
 		if f.message == keyChanged && changed == "" {
-			changed = h.Name
+			changed = scope.Workspace + "/" + h.Name
 		}
 		i := slices.IndexFunc(groups, func(g *group) bool { return g.task == f.task && g.unreachable == f.unreachable })
 		if i < 0 {

@@ -9,7 +9,7 @@ import (
 // hosts as the automation user with the fleet key. Where the inventory's user
 // was root, the run becomes root again, so that a play means the same as before
 // onboarding; where it was not, become stays what the inventory says.
-func AsAutomation(inv *inventory.Inventory, user string, hosts map[string]bool) (*inventory.Inventory, error) {
+func (x *Runner) AsAutomation(inv *inventory.Inventory, user string, hosts map[string]bool) (*inventory.Inventory, error) {
 	overrides := map[string]map[string]any{}
 	for _, h := range inventory.Effective(inv) {
 		if !hosts[h.Name] || h.Local() {
@@ -19,7 +19,7 @@ func AsAutomation(inv *inventory.Inventory, user string, hosts map[string]bool) 
 			"ansible_user":                 user,
 			"ansible_ssh_private_key_file": nil,
 		}
-		if h.User == "root" {
+		if h.User == "root" || h.User == "" && x.RootByDefault {
 			vars["ansible_become"] = true
 		}
 		overrides[h.Name] = vars

@@ -29,6 +29,9 @@ type Runner struct {
 	Pins     Pins
 	Locate   func(context.Context) (ansible.Install, error)
 	FleetKey orchestrator.Secret
+	// RootByDefault says that ssh logs in as root where the inventory names no
+	// user, because the daemon runs as root.
+	RootByDefault bool
 }
 
 // Run is one run.
@@ -164,7 +167,7 @@ func (x *Runner) judge(a *jobs.Attempt, r Run, res jobs.Result) (Result, error) 
 		return out, nil
 	}
 	end := ansible.End{ExitCode: res.ExitCode, Signal: unix.SignalNum(res.Signal)}
-	scope := ansible.Scope{Hosts: r.Only, Args: r.Args, LastLines: lines}
+	scope := ansible.Scope{Workspace: a.Job.Workspace, Hosts: r.Only, Args: r.Args, LastLines: lines}
 	if len(scope.Hosts) == 0 {
 		scope.Hosts = r.Inventory.HostNames()
 	}

@@ -98,12 +98,9 @@ func (h *Handler) plan(ctx context.Context, a *jobs.Attempt) (work, error) {
 		}
 		spec, digest = run.Spec, run.Inventory
 	} else {
-		last, err := h.Ledger.Runs(ctx, orchestrator.RunFilter{Workspace: a.Job.Workspace, State: orchestrator.RunSucceeded, Limit: 1})
-		if err != nil {
+		var err error
+		if spec, err = h.settings(ctx, a.Job.Workspace); err != nil {
 			return w, err
-		}
-		if len(last) > 0 {
-			spec = last[0].Spec
 		}
 	}
 	w.playbook = spec.OnboardPlaybook
@@ -132,6 +129,22 @@ func (h *Handler) plan(ctx context.Context, a *jobs.Attempt) (work, error) {
 		}
 	}
 	return w, nil
+}
+
+// settings returns what a workspace's chains onboard with: what its newest
+// succeeded run says or, where none has succeeded, its newest one. A chain that
+// failed because a host was not to be onboarded is a reason to onboard by hand.
+func (h *Handler) settings(ctx context.Context, workspace string) (orchestrator.RunSpec, error) {
+	for _, state := range []orchestrator.RunState{orchestrator.RunSucceeded, ""} {
+		runs, err := h.Ledger.Runs(ctx, orchestrator.RunFilter{Workspace: workspace, State: state, Limit: 1})
+		if err != nil {
+			return orchestrator.RunSpec{}, err
+		}
+		if len(runs) > 0 {
+			return runs[0].Spec, nil
+		}
+	}
+	return orchestrator.RunSpec{}, nil
 }
 
 // pin records the hosts' keys, or holds them against their pins, before

@@ -28,7 +28,7 @@ func (h *Handler) verify(ctx context.Context, a *jobs.Attempt, w work, out orche
 			automation[x.Name] = true
 		}
 	}
-	inv, err := supervised.AsAutomation(w.inv, h.AutomationUser, automation)
+	inv, err := h.Runner.AsAutomation(w.inv, h.AutomationUser, automation)
 	if err != nil {
 		return orchestrator.Fail(err, out.Report), nil
 	}

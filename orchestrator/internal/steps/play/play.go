@@ -72,7 +72,7 @@ func (h *Handler) prepare(ctx context.Context, a *jobs.Attempt) (supervised.Run,
 	for _, ad := range admissions {
 		automation[ad.Host] = ad.Login == orchestrator.LoginAutomation
 	}
-	if inv, err = supervised.AsAutomation(inv, h.AutomationUser, automation); err != nil {
+	if inv, err = h.Runner.AsAutomation(inv, h.AutomationUser, automation); err != nil {
 		return none, err
 	}
 	dir := filepath.Join(a.WorkDir, "snapshot")
