@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -156,9 +157,22 @@ func (p PlaybookRef) validate(m *Mistakes, what string) {
 	case strings.HasPrefix(p.Entry, "-"):
 		m.Addf("%s %q begins with a dash", what, p.Entry)
 	}
-	if !strings.HasPrefix(p.Digest, "sha256:") || len(p.Digest) != len("sha256:")+64 {
+	if _, ok := ParseSnapshotDigest(p.Digest); !ok {
 		m.Addf("%s digest %q is not sha256:<64 hex digits>", what, p.Digest)
 	}
+}
+
+// snapshotDigest is the form of a snapshot's digest.
+var snapshotDigest = regexp.MustCompile(`^sha256:([0-9a-f]{64})$`)
+
+// ParseSnapshotDigest returns the hex digits of a snapshot's digest, and whether
+// it has the form of one.
+func ParseSnapshotDigest(digest string) (hex string, ok bool) {
+	m := snapshotDigest.FindStringSubmatch(digest)
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
 }
 
 // Peer is who asked, from the socket's peer credentials.

@@ -3,12 +3,10 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -44,17 +42,24 @@ type Daemon struct {
 	pins      *engine.PinStore
 	engine    *engine.Engine
 
-	adding sync.Mutex // held while a workspace is compared with the others and added
+	denials denials
+	adding  sync.Mutex // held while a workspace is compared with the others and added
 }
 
 // Run is `exocomp serve`: it opens the data directory, listens, recovers, and
 // works until ctx ends. Running tools are then left to their supervisors.
 func Run(ctx context.Context, cfg Config, opts Options) (err error) {
 	for _, dir := range []string{cfg.DataDir, cfg.RuntimeDir} {
+		if err := CheckDirectory(dir); err != nil {
+			return err
+		}
 		if err := durable.Mkdir(dir); err != nil {
 			return orchestrator.Errorf(orchestrator.CodeFailed, "%w", err).
 				WithHint("give uid %d that directory, or set another one in exocomp.hcl (data_dir, runtime_dir)", os.Getuid())
 		}
+	}
+	if err := jobs.MakeDirs(cfg.DataDir, cfg.RuntimeDir); err != nil {
+		return err
 	}
 	// The ledger first: its lock keeps a second daemon off everything below.
 	l, err := ledger.Open(ctx, cfg.Ledger(), ledger.Options{})
@@ -66,15 +71,16 @@ func Run(ctx context.Context, cfg Config, opts Options) (err error) {
 	if err := d.open(ctx); err != nil {
 		return err
 	}
-	start, err := d.begin(ctx)
-	if err != nil {
-		return err
-	}
-	d.wire(start)
 	listener, server, err := d.listen()
 	if err != nil {
 		return err
 	}
+	// Last of all: from here on only a crash keeps the end from being noted.
+	clean, err := d.ledger.StartDaemon(ctx, opts.Version, os.Getpid())
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	d.wire(clean)
 	d.log.Info("daemon is ready", "version", opts.Version, "socket", cfg.Socket(), "data", cfg.DataDir)
 	return d.serve(ctx, listener, server)
 }
@@ -94,15 +100,6 @@ func (d *Daemon) open(ctx context.Context) error {
 	d.publisher = &publish.Publisher{DataDir: d.cfg.DataDir}
 	d.tools = newTools(d.cfg)
 	return writeSeeds(d.seedDir())
-}
-
-// begin notes the start in the ledger and learns how the daemon before ended.
-func (d *Daemon) begin(ctx context.Context) (orchestrator.DaemonStart, error) {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return orchestrator.DaemonStart{}, fmt.Errorf("read boot id: %w", err)
-	}
-	return d.ledger.StartDaemon(ctx, strings.TrimSpace(string(boot)), d.opts.Version, os.Getpid())
 }
 
 func (d *Daemon) listen() (net.Listener, *rpc.Server, error) {
@@ -133,41 +130,4 @@ func (d *Daemon) serve(ctx context.Context, listener net.Listener, server *rpc.S
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	return d.ledger.StopDaemon(stopCtx)
-}
-
-const (
-	maintenanceInterval = 6 * time.Hour
-	logRetention        = 30 * 24 * time.Hour
-)
-
-// maintain removes what is older than its retention.
-func (d *Daemon) maintain(ctx context.Context) error {
-	t := time.NewTicker(maintenanceInterval)
-	defer t.Stop()
-	for {
-		if err := jobs.Prune(ctx, d.cfg.DataDir, time.Now().Add(-logRetention)); err != nil && ctx.Err() == nil {
-			d.log.Error("prune logs", "err", err)
-		}
-		if _, err := d.ledger.PruneRetiredPins(ctx); err != nil && ctx.Err() == nil {
-			d.log.Error("prune retired pins", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-		}
-	}
-}
-
-// denied records a call that was refused for its token.
-func (d *Daemon) denied(ctx context.Context, method string, err error) {
-	peer := rpc.PeerFrom(ctx)
-	d.log.Warn("call denied", "method", method, "uid", peer.UID, "err", err)
-	event := orchestrator.Event{
-		Kind: orchestrator.EventCallDenied, Warning: true, By: peer,
-		Message: fmt.Sprintf("%s denied to uid %d: %s", filepath.Base(method), peer.UID, orchestrator.FailureOf(err).Message),
-	}
-	if err := d.ledger.AppendEvent(ctx, event); err != nil {
-		d.log.Error("record denied call", "err", err)
-	}
 }

@@ -8,7 +8,8 @@ import (
 
 // ListEvents implements [rpc.Events].
 func (d *Daemon) ListEvents(ctx context.Context, filter orchestrator.EventFilter) ([]orchestrator.Event, error) {
-	return d.ledger.Events(ctx, filter)
+	events, err := d.ledger.Events(ctx, filter)
+	return settled(ctx, d, events, err)
 }
 
 // watchBatch bounds how many events are read at once.
@@ -23,7 +24,9 @@ func (d *Daemon) WatchEvents(ctx context.Context, filter orchestrator.EventFilte
 		if err != nil {
 			return err
 		}
-		d.engine.Settled()
+		if err := d.engine.Settled(ctx); err != nil {
+			return err
+		}
 		for _, e := range events {
 			if err := send(e); err != nil {
 				return err

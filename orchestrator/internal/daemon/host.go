@@ -138,7 +138,37 @@ func (d *Daemon) OnboardHosts(ctx context.Context, key string, spec rpc.OnboardS
 	if err := m.Err(); err != nil {
 		return none, err
 	}
+	if err := d.onboardable(ctx, workspace, job.Hosts); err != nil {
+		return none, err
+	}
 	return d.submitJob(ctx, key, orchestrator.JobHostOnboard, workspace, job)
+}
+
+// onboardable refuses hosts that cannot be onboarded: those of an inventory whose
+// published copy is not what the ledger has, and local ones, which nobody logs
+// in to.
+func (d *Daemon) onboardable(ctx context.Context, workspace string, names []string) error {
+	row, err := d.ledger.Inventory(ctx, workspace)
+	if err != nil {
+		return err
+	}
+	if err := d.engine.Settled(ctx); err != nil {
+		return err
+	}
+	if err := d.publisher.Verify(row); err != nil {
+		return err
+	}
+	hosts, err := effective(row)
+	if err != nil {
+		return err
+	}
+	var m orchestrator.Mistakes
+	for _, h := range hosts {
+		if h.Local() && slices.Contains(names, h.Name) {
+			m.Addf("%s/%s is a local host (ansible_connection: local): there is nobody to log in as and nothing to onboard", workspace, h.Name)
+		}
+	}
+	return m.Err()
 }
 
 // GetOnboardVars implements [rpc.Hosts].

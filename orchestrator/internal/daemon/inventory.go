@@ -15,17 +15,22 @@ func (d *Daemon) ListInventories(ctx context.Context) ([]orchestrator.Inventory,
 	for i := range all {
 		all[i].Content = nil
 	}
-	return all, err
+	return settled(ctx, d, all, err)
 }
 
 // GetInventory implements [rpc.Inventories].
 func (d *Daemon) GetInventory(ctx context.Context, name string) (rpc.InventoryView, error) {
-	workspace := strings.TrimPrefix(name, orchestrator.InventoryPrefix)
+	workspace, ok := orchestrator.WorkspaceOfInventory(name)
+	if !ok {
+		workspace = name
+	}
 	row, err := d.inventory(ctx, workspace)
 	if err != nil {
 		return rpc.InventoryView{}, err
 	}
-	d.engine.Settled()
+	if err := d.engine.Settled(ctx); err != nil {
+		return rpc.InventoryView{}, err
+	}
 	hosts, err := effective(row)
 	if err != nil {
 		return rpc.InventoryView{}, err

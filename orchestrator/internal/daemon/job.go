@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/jobs"
@@ -12,14 +13,14 @@ import (
 
 // ListJobs implements [rpc.Jobs].
 func (d *Daemon) ListJobs(ctx context.Context, filter orchestrator.JobFilter) ([]orchestrator.Job, error) {
-	return d.ledger.Jobs(ctx, filter)
+	jobs, err := d.ledger.Jobs(ctx, filter)
+	return settled(ctx, d, jobs, err)
 }
 
 // GetJob implements [rpc.Jobs].
 func (d *Daemon) GetJob(ctx context.Context, id orchestrator.JobID) (orchestrator.Job, error) {
 	job, err := d.ledger.Job(ctx, id)
-	d.engine.Settled()
-	return job, err
+	return settled(ctx, d, job, err)
 }
 
 // RedriveJob implements [rpc.Jobs].
@@ -44,35 +45,54 @@ const logChunk = 64 << 10
 
 // ReadLog implements [rpc.Jobs].
 func (d *Daemon) ReadLog(ctx context.Context, req rpc.LogRequest, send func(rpc.LogChunk) error) error {
-	job, err := d.awaitStart(ctx, req)
-	if err != nil {
-		return err
-	}
-	if job.Attempt.ID == "" {
-		return nil // it never ran, or does not yet and nobody wants to wait
-	}
-	log, err := jobs.OpenLog(d.cfg.DataDir, job.Attempt.ID)
-	if err != nil {
-		return err
-	}
-	return d.sendLog(ctx, log, req, send)
-}
-
-// awaitStart returns the job as soon as it has an attempt, or will never have
-// one, or at once where the reader does not follow.
-func (d *Daemon) awaitStart(ctx context.Context, req rpc.LogRequest) (orchestrator.Job, error) {
 	for {
 		changed := d.ledger.Changed()
 		job, err := d.ledger.Job(ctx, req.Job)
-		if err != nil || !req.Follow || job.Attempt.ID != "" || job.State.Final() {
-			return job, err
+		if err != nil {
+			return err
+		}
+		var later <-chan time.Time
+		if job.Attempt.ID != "" {
+			log, err := jobs.OpenLog(d.cfg.DataDir, job.Attempt.ID)
+			switch {
+			case err == nil:
+				return d.sendLog(ctx, log, req, send)
+			case !errors.Is(err, orchestrator.ErrNotFound):
+				return err
+			case refusedAtClaim(job):
+				return sendRefusal(job, req, send)
+			case job.State.Final():
+				return err
+			}
+			later = time.After(logLater) // it is claimed and about to begin
+		}
+		if !req.Follow || job.State.Final() {
+			return nil // it never ran, or does not yet and nobody wants to wait
 		}
 		select {
 		case <-ctx.Done():
-			return job, ctx.Err()
+			return ctx.Err()
 		case <-changed:
+		case <-later:
 		}
 	}
+}
+
+// logLater is how soon a log is looked for again that a worker is about to begin.
+const logLater = 100 * time.Millisecond
+
+// refusedAtClaim reports whether a job's turn came and it was not to be done any
+// more: it began and ended in one transaction.
+func refusedAtClaim(j orchestrator.Job) bool {
+	return j.State == orchestrator.JobFailed && j.StartedAt.Equal(j.FinishedAt)
+}
+
+// sendRefusal stands for the log of a job that was refused when its turn came.
+func sendRefusal(j orchestrator.Job, req rpc.LogRequest, send func(rpc.LogChunk) error) error {
+	if req.Offset > 0 {
+		return nil
+	}
+	return send(rpc.LogChunk{Data: []byte("exocomp: refused before anything was started: " + j.Failure.Err().Error() + "\n")})
 }
 
 // sendLog sends what there is and, for a follower, what comes until the job is

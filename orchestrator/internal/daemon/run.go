@@ -67,8 +67,7 @@ func checkIdentity(path string) error {
 // GetRun implements [rpc.Runs].
 func (d *Daemon) GetRun(ctx context.Context, ref string) (orchestrator.Run, error) {
 	run, err := d.run(ctx, ref)
-	d.engine.Settled()
-	return run, err
+	return settled(ctx, d, run, err)
 }
 
 // run resolves a reference: a run's id, or a workspace for its newest run.
@@ -88,7 +87,8 @@ func (d *Daemon) run(ctx context.Context, ref string) (orchestrator.Run, error) 
 
 // ListRuns implements [rpc.Runs].
 func (d *Daemon) ListRuns(ctx context.Context, filter orchestrator.RunFilter) ([]orchestrator.Run, error) {
-	return d.ledger.Runs(ctx, filter)
+	runs, err := d.ledger.Runs(ctx, filter)
+	return settled(ctx, d, runs, err)
 }
 
 // ResumeRun implements [rpc.Runs].

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
+	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/durable"
@@ -19,6 +19,8 @@ import (
 // snapshots keeps playbook trees by their digest.
 type snapshots struct{ dir string }
 
+const snapshotSuffix = ".tar"
+
 func openSnapshots(dir string) (*snapshots, error) {
 	if err := durable.Mkdir(dir); err != nil {
 		return nil, err
@@ -26,16 +28,14 @@ func openSnapshots(dir string) (*snapshots, error) {
 	return &snapshots{dir}, durable.Sweep(dir)
 }
 
-var digestForm = regexp.MustCompile(`^sha256:([0-9a-f]{64})$`)
-
 // path returns where the snapshot of a digest lies. The digest comes from a
 // client and becomes a file name, so its form is checked here.
 func (s *snapshots) path(digest string) (string, error) {
-	m := digestForm.FindStringSubmatch(digest)
-	if m == nil {
+	hex, ok := orchestrator.ParseSnapshotDigest(digest)
+	if !ok {
 		return "", orchestrator.Errorf(orchestrator.CodeInvalid, "the snapshot digest %.80q is not sha256:<64 hex digits>", digest)
 	}
-	return filepath.Join(s.dir, m[1]+".tar"), nil
+	return filepath.Join(s.dir, hex+snapshotSuffix), nil
 }
 
 // Open returns the stored archive. The caller closes it.
@@ -52,16 +52,43 @@ func (s *snapshots) Open(digest string) (io.ReadCloser, error) {
 	return f, err
 }
 
+// has reports whether a snapshot is there. It then counts as new: who asks is
+// about to submit a run with it.
 func (s *snapshots) has(digest string) (bool, error) {
 	path, err := s.path(digest)
 	if err != nil {
 		return false, err
 	}
-	_, err = os.Stat(path)
+	err = os.Chtimes(path, time.Time{}, time.Now())
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// prune removes the snapshots that are older than before and not among keep.
+func (s *snapshots) prune(before time.Time, keep []string) error {
+	kept := map[string]bool{}
+	for _, digest := range keep {
+		path, err := s.path(digest)
+		if err != nil {
+			return err
+		}
+		kept[path] = true
+	}
+	all, err := filepath.Glob(filepath.Join(s.dir, "*"+snapshotSuffix))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, path := range all {
+		info, err := os.Stat(path)
+		if err == nil && !kept[path] && info.ModTime().Before(before) {
+			err = durable.Remove(path)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // put stores what r yields if it is the archive of digest, whole or not at all.

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -18,9 +19,10 @@ import (
 	"github.com/exocomp/exocomp/seeds"
 )
 
-// wire makes the handlers and the engine over what is open.
-func (d *Daemon) wire(start orchestrator.DaemonStart) {
-	runner := &supervised.Runner{Pins: d.ledger, Locate: d.tools.ansible, FleetKey: d.fleet.Private()}
+// wire makes the handlers and the engine over what is open. cleanBefore says
+// whether the daemon before this one stopped in order.
+func (d *Daemon) wire(cleanBefore bool) {
+	runner := &supervised.Runner{Pins: d.ledger, Locate: d.tools.ansible, FleetKey: d.fleet.Private(), RootByDefault: os.Geteuid() == 0}
 	d.pins = &engine.PinStore{Store: d.ledger}
 	d.engine = engine.New(engine.Config{
 		Ledger:    d.ledger,
@@ -28,7 +30,7 @@ func (d *Daemon) wire(start orchestrator.DaemonStart) {
 		Logger:    d.log,
 		Pool: jobs.Config{
 			DataDir: d.cfg.DataDir, RuntimeDir: d.cfg.RuntimeDir, Workers: d.cfg.Workers,
-			Logger: d.log, CleanStop: start.CleanBefore,
+			Logger: d.log, CleanStop: cleanBefore,
 		},
 		Handlers: engine.Handlers{
 			TofuApply: &tofuapply.Handler{

@@ -29,7 +29,7 @@ func OpenLog(dataDir string, id orchestrator.AttemptID) (*Log, error) {
 	if _, err := os.Stat(dir); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, orchestrator.Errorf(orchestrator.CodeNotFound,
-				"attempt %s has no log: it has not begun, or ended more than %d days ago", id, int(LogRetention.Hours()/24))
+				"attempt %s has no log: it has not begun, or ended more than %d days ago", id, int(orchestrator.LogRetention.Hours()/24))
 		}
 		return nil, fmt.Errorf("open log: %w", err)
 	}

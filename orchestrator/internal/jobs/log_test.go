@@ -157,12 +157,12 @@ func TestOpenLogOfNoAttempt(t *testing.T) {
 	}
 }
 
-func TestPruneKeepsWhatIsYoungOrLives(t *testing.T) {
+func TestPruneKeepsWhatIsYoungOrLivesOrRuns(t *testing.T) {
 	data := t.TempDir()
 	now := time.Now()
-	old := now.Add(-2 * LogRetention)
+	old := now.Add(-2 * orchestrator.LogRetention)
 	var lock *os.File
-	for _, name := range []string{"old", "young", "live"} {
+	for _, name := range []string{"old", "young", "live", "kept"} {
 		c := control{filepath.Join(ControlDir(data, orchestrator.AttemptID(name)), "play")}
 		if err := os.MkdirAll(c.dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -186,17 +186,17 @@ func TestPruneKeepsWhatIsYoungOrLives(t *testing.T) {
 		}
 	}
 	defer closeLock(lock)
-	if err := Prune(t.Context(), data, now.Add(-LogRetention)); err != nil {
+	if err := Prune(t.Context(), data, now.Add(-orchestrator.LogRetention), map[orchestrator.AttemptID]bool{"kept": true}); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(controlRoot(data))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(entries) != 2 || entries[0].Name() != "live" || entries[1].Name() != "young" {
-		t.Errorf("kept %v, want live and young", entries)
+	if len(entries) != 3 || entries[0].Name() != "kept" || entries[1].Name() != "live" || entries[2].Name() != "young" {
+		t.Errorf("kept %v, want those that a running job needs, that live, or are young", entries)
 	}
-	if err := Prune(t.Context(), t.TempDir(), now); err != nil {
+	if err := Prune(t.Context(), t.TempDir(), now, nil); err != nil {
 		t.Errorf("without any log: %v", err)
 	}
 }

@@ -100,13 +100,38 @@ type Pool struct {
 	jobs sync.WaitGroup
 	free chan struct{} // receives when a job has ended; holds at most one
 
+	recovered chan struct{} // closed when what an earlier daemon left is taken up
+
 	mu     sync.Mutex
 	active int
 }
 
 // New returns a pool. It starts nothing.
 func New(cfg Config) *Pool {
-	return &Pool{cfg: cfg.withDefaults(), free: make(chan struct{}, 1)}
+	return &Pool{cfg: cfg.withDefaults(), free: make(chan struct{}, 1), recovered: make(chan struct{})}
+}
+
+// Recovered returns a channel that is closed once [Pool.Run] has taken up what
+// an earlier daemon left: only then do the ledger's running jobs and the
+// directories on the disk belong together.
+func (p *Pool) Recovered() <-chan struct{} { return p.recovered }
+
+// MakeDirs makes the directories of a pool, which may be there already, or says
+// why a pool could not work in them.
+func MakeDirs(dataDir, runtimeDir string) error {
+	// Attempt ids are all eight characters long.
+	if err := checkSocketPaths(runtimeDir, "xxxxxxxx"); err != nil {
+		return err
+	}
+	for _, dir := range []string{controlRoot(dataDir), workRoot(runtimeDir)} {
+		if !filepath.IsAbs(dir) {
+			return orchestrator.Errorf(orchestrator.CodeInvalid, "the directory %s is not an absolute path", dir)
+		}
+		if err := durable.Mkdir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // claimRetry is how long the pool rests when the ledger cannot be asked.
@@ -116,22 +141,14 @@ const claimRetry = time.Second
 // ctx ends. It leaves running tools to their supervisors and returns nil when
 // every handler has returned. The error says why it could not begin.
 func (p *Pool) Run(ctx context.Context) error {
-	// Attempt ids are all eight characters long.
-	if err := checkSocketPaths(p.cfg.RuntimeDir, "xxxxxxxx"); err != nil {
+	if err := MakeDirs(p.cfg.DataDir, p.cfg.RuntimeDir); err != nil {
 		return err
-	}
-	for _, dir := range []string{controlRoot(p.cfg.DataDir), workRoot(p.cfg.RuntimeDir)} {
-		if !filepath.IsAbs(dir) {
-			return orchestrator.Errorf(orchestrator.CodeInvalid, "the directory %s is not an absolute path", dir)
-		}
-		if err := durable.Mkdir(dir); err != nil {
-			return err
-		}
 	}
 	defer p.jobs.Wait()
 	if err := p.recover(ctx); err != nil {
 		return fmt.Errorf("recover jobs: %w", err)
 	}
+	close(p.recovered)
 	for ctx.Err() == nil {
 		changed := p.cfg.Queue.Changed()
 		var again <-chan time.Time

@@ -8,15 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/exocomp/exocomp/orchestrator"
 )
 
-// LogRetention is how long the control directory of an attempt is kept.
-const LogRetention = 30 * 24 * time.Hour
-
 // Prune removes the control directories, logs included, in which nothing has
-// changed since before. One whose supervisor lives is kept, however old. It
+// changed since before. Those of the attempts in keep stay, however old: what a
+// running job did stands only there; so does one whose supervisor lives. It
 // goes on past a directory that cannot be removed and names all of those.
-func Prune(ctx context.Context, dataDir string, before time.Time) error {
+func Prune(ctx context.Context, dataDir string, before time.Time, keep map[orchestrator.AttemptID]bool) error {
 	root := controlRoot(dataDir)
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -26,6 +26,9 @@ func Prune(ctx context.Context, dataDir string, before time.Time) error {
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if keep[orchestrator.AttemptID(e.Name())] {
+			continue
 		}
 		dir := filepath.Join(root, e.Name())
 		if stale, err := untouchedSince(dir, before); err != nil || !stale {

@@ -49,7 +49,7 @@ func TestEachMethodCommitsOnce(t *testing.T) {
 		want int
 		call func() error
 	}{
-		{"StartDaemon", 1, func() error { _, err := l.StartDaemon(ctx, "b", "v", 1); return err }},
+		{"StartDaemon", 1, func() error { _, err := l.StartDaemon(ctx, "v", 1); return err }},
 		{"AddWorkspace", 1, func() error { _, err := l.AddWorkspace(ctx, workspaceNamed("edge"), tester); return err }},
 		{"AddWorkspace again", 0, func() error { _, err := l.AddWorkspace(ctx, workspaceNamed("edge"), tester); return err }},
 		{"ClaimJob of nothing", 0, func() error { _, err := l.ClaimJob(ctx); return err }},
@@ -86,6 +86,7 @@ func TestEachMethodCommitsOnce(t *testing.T) {
 			c.Add, c.Retire = []orchestrator.Pin{pin("h3", "A")}, retiring(pin("h3", "Z")).Retire
 			return l.ChangePins(ctx, c)
 		}},
+		{"PruneProgress", 0, func() error { _, err := l.PruneProgress(ctx); return err }},
 		{"PruneRetiredPins", 0, func() error { _, err := l.PruneRetiredPins(ctx); return err }},
 		{"SetDraining", 1, func() error { return l.SetDraining(ctx, true, tester) }},
 		{"SetDraining again", 0, func() error { return l.SetDraining(ctx, true, tester) }},
@@ -224,6 +225,7 @@ func everydayCalls(t *testing.T, l *Ledger) {
 	job := submitJob(t, l, orchestrator.JobWorkspaceApply, "edge")
 	must(l.CancelJob(ctx, job.ID, false, tester))(t)
 	must(l.PruneRetiredPins(ctx))(t)
+	must(l.PruneProgress(ctx))(t)
 	changePins(t, l, rotating(pin("h1", "C"), pin("h1", "A")))
 
 	must(l.Run(ctx, j.Run))(t)

@@ -8,26 +8,24 @@ import (
 	"github.com/exocomp/exocomp/orchestrator"
 )
 
-// StartDaemon records that a daemon has begun, and tells how the one before it
-// ended. bootID is the machine's, see random(4), /proc/sys/kernel/random/boot_id.
-func (l *Ledger) StartDaemon(ctx context.Context, bootID, version string, pid int) (start orchestrator.DaemonStart, err error) {
+// StartDaemon records that a daemon has begun. It reports whether the one before
+// it stopped in order, or there was none.
+func (l *Ledger) StartDaemon(ctx context.Context, version string, pid int) (clean bool, err error) {
 	err = l.write(ctx, "start daemon", func(t *tx) error {
 		var started, stopped time.Time
-		err := t.QueryRowContext(ctx, `SELECT boot_id, started_at, stopped_at FROM daemon`).
-			Scan(&start.PreviousBoot, &instant{&started}, &instant{&stopped})
+		err := t.QueryRowContext(ctx, `SELECT started_at, stopped_at FROM daemon`).
+			Scan(&instant{&started}, &instant{&stopped})
 		if err != nil {
 			return err
 		}
-		start.CleanBefore = started.IsZero() || !stopped.IsZero()
-		start.SameBoot = start.PreviousBoot != "" && start.PreviousBoot == bootID
+		clean = started.IsZero() || !stopped.IsZero()
 		err = t.exec(ctx, `
 			UPDATE daemon SET
-				boot_id = ?,
 				version = ?,
 				pid = ?,
 				started_at = ?,
 				stopped_at = NULL`,
-			bootID, version, pid, nanos(t.now))
+			version, pid, nanos(t.now))
 		if err != nil {
 			return err
 		}
@@ -35,13 +33,13 @@ func (l *Ledger) StartDaemon(ctx context.Context, bootID, version string, pid in
 			Kind:    orchestrator.EventDaemonStarted,
 			Message: fmt.Sprintf("exocomp %s started, pid %d", version, pid),
 		}
-		if !start.CleanBefore {
+		if !clean {
 			e.Warning = true
 			e.Message += "; the one before it did not stop in order"
 		}
 		return t.event(ctx, e)
 	})
-	return start, err
+	return clean, err
 }
 
 // StopDaemon records an orderly stop.

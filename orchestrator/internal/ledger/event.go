@@ -52,6 +52,21 @@ func (l *Ledger) Events(ctx context.Context, f orchestrator.EventFilter) ([]orch
 	return out, err
 }
 
+// PruneProgress removes the progress of jobs that is older than
+// [orchestrator.LogRetention], and returns how many events that were. No other
+// event is ever removed.
+func (l *Ledger) PruneProgress(ctx context.Context) (n int, err error) {
+	err = l.write(ctx, "prune progress", func(t *tx) (err error) {
+		n, err = t.affect(ctx, `
+			DELETE FROM event
+			WHERE kind = '`+string(orchestrator.EventJobProgress)+`' AND at < (
+				SELECT at FROM event ORDER BY id DESC LIMIT 1
+			) - ?`, orchestrator.LogRetention.Nanoseconds())
+		return err
+	})
+	return n, err
+}
+
 // LastEventID returns the id of the newest event, 0 before the first.
 func (l *Ledger) LastEventID(ctx context.Context) (int64, error) {
 	var id int64

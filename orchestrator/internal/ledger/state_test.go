@@ -61,6 +61,8 @@ func migration1(t *testing.T) []byte {
 	data := map[string]any{
 		"ApplicationID":    applicationID,
 		"MaxCrashAttempts": orchestrator.MaxCrashAttempts,
+		"Progress":         orchestrator.EventJobProgress,
+		"LogRetention":     orchestrator.LogRetention.Nanoseconds(),
 		"RunKinds":         texted(orchestrator.RunKinds),
 		"StepKinds":        texted(orchestrator.StepKinds),
 		"JobKinds":         texted(orchestrator.JobKinds),

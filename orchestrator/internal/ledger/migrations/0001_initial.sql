@@ -52,14 +52,13 @@ INSERT INTO job_transition (from_state, to_state) VALUES
 -- One row: the daemon that has the ledger, or had it last.
 CREATE TABLE daemon (
     id         INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
-    boot_id    TEXT    NOT NULL, -- empty before the first start
-    version    TEXT    NOT NULL,
+    version    TEXT    NOT NULL, -- empty before the first start
     pid        INTEGER NOT NULL,
     started_at INTEGER,          -- NULL before the first start
     stopped_at INTEGER,          -- NULL while it runs, and for ever after a crash
     draining   INTEGER NOT NULL CHECK (draining IN (0, 1))
 ) STRICT;
-INSERT INTO daemon (id, boot_id, version, pid, draining) VALUES (1, '', '', 0, 0);
+INSERT INTO daemon (id, version, pid, draining) VALUES (1, '', 0, 0);
 
 CREATE TABLE workspace (
     name           TEXT    NOT NULL PRIMARY KEY,
@@ -291,7 +290,14 @@ BEGIN
     SELECT RAISE(ABORT, 'events are append-only');
 END;
 
+CREATE INDEX event_progress ON event (at) WHERE kind = 'job.progress';
+
+-- Progress alone, which only a live watcher needs, goes with the logs. Its age is
+-- counted from the newest event: no clock of the machine can make it old.
 CREATE TRIGGER event_is_never_removed BEFORE DELETE ON event
+WHEN OLD.kind <> 'job.progress' OR OLD.at >= (
+    SELECT at FROM event ORDER BY id DESC LIMIT 1
+) - 2592000000000000
 BEGIN
     SELECT RAISE(ABORT, 'events are append-only');
 END;
