@@ -60,7 +60,7 @@ func TestUsageWithoutADaemon(t *testing.T) {
 		mistake{2, []string{"exocomp provision run --help"}, []string{"provision", "run", "edge"}},
 		mistake{2, []string{"exocomp version --help"}, []string{"version", "extra"}},
 		mistake{2, []string{"exocomp provision run --help"}, []string{"provision", "run", "-edge", play}},
-		mistake{2, []string{`"-edge"`, "starting with a letter"}, []string{"provision", "run", "--", "-edge", play}},
+		mistake{2, []string{"exocomp provision run --help"}, []string{"provision", "run", "--", "-edge", play}},
 		mistake{2, []string{`"-e"`, "starting with a letter"}, []string{"workspace", "add", "--", "-e", s.dir}},
 		mistake{2, []string{`"tf"`, "reserved"}, []string{"workspace", "add", "tf", s.dir}},
 		mistake{2, []string{`"Localhost"`, "reserved"}, []string{"workspace", "add", "Localhost", s.dir}},

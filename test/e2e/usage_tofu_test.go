@@ -96,7 +96,7 @@ func TestUsageOfPlansThatNeedAPerson(t *testing.T) {
 	s.converge("edge", play)
 
 	s.infra("edge", thisMachine(), leaving("old", destroys.count(), 0))
-	s.ok("workspace", "add", "edge", dir)
+	s.ok("workspace", "add", "edge", dir, "--approval", "destructive")
 	s.failsStep1(4, []string{"delete terraform_data.old[0]", "destructive", "--approval never"}, "provision", "run", "edge", play, "--wait")
 	r := s.cli("workspace", "apply", "edge", "--wait")
 	s.holds(r.code == 4 && strings.Contains(r.stdout, "delete terraform_data.old[0]"), "workspace apply refuses it, too", r)
