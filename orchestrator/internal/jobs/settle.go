@@ -16,8 +16,9 @@ import (
 // that is known.
 func (p *Pool) settle(ctx context.Context, a *Attempt, o orchestrator.Outcome, err error) (orchestrator.Outcome, error) {
 	unread := false
+	failed := err != nil
 	stopped := a.retry(ctx, "wait for the job's supervisors", func(context.Context) error {
-		more, err := a.settle()
+		more, err := a.settle(failed)
 		unread = unread || more
 		if err != nil && a.isForced() {
 			a.slog.Error("wait for the job's supervisors: a person would not", "err", err)
@@ -40,8 +41,9 @@ func (p *Pool) settle(ctx context.Context, a *Attempt, o orchestrator.Outcome, e
 // settle waits until no tool of the attempt lives. A live supervisor is told to
 // end its tool; one that died leaves a tool that is ended as Exec would, so that
 // it saves its state. unread says that Exec has not told how one of them ended:
-// the handler failed, or panicked, before it asked.
-func (a *Attempt) settle() (unread bool, err error) {
+// the handler left it running, or failed, or panicked, before it asked. One that
+// did not fail need not ask for what was over when it began.
+func (a *Attempt) settle(failed bool) (unread bool, err error) {
 	entries, err := os.ReadDir(a.ControlDir)
 	if err != nil {
 		return false, ignoreMissing(fmt.Errorf("look for supervisors: %w", err))
@@ -52,8 +54,8 @@ func (a *Attempt) settle() (unread bool, err error) {
 		if !e.IsDir() {
 			continue
 		}
-		ran, err := a.endPhase(over, a.control(e.Name()))
-		unread = unread || ran && !a.read[e.Name()]
+		ran, left, err := a.endPhase(over, a.control(e.Name()))
+		unread = unread || (left || ran && failed) && !a.read[e.Name()]
 		if err != nil {
 			return unread, err
 		}
@@ -61,26 +63,27 @@ func (a *Attempt) settle() (unread bool, err error) {
 	return unread, nil
 }
 
-// endPhase returns when no tool of the phase lives, and whether one ever did.
-// ctx has ended.
-func (a *Attempt) endPhase(ctx context.Context, c control) (ran bool, err error) {
+// endPhase returns when no tool of the phase lives: whether one ever did, and
+// whether it had been left without an end. ctx has ended.
+func (a *Attempt) endPhase(ctx context.Context, c control) (ran, left bool, err error) {
 	for {
 		found, err := a.see(c)
 		if err != nil {
-			return ran, err
+			return ran, left, err
 		}
 		switch found.verdict {
 		case phaseLive:
-			ran = true
+			ran, left = true, true
 			if stuck, err := a.wait(ctx, c, nil, nil); err != nil || stuck != nil {
-				return true, err
+				return true, true, err
 			}
 			continue
 		case phaseLost:
+			left = true
 			err = a.endLost(ctx, c, found)
 		}
 		closeLock(found.lock)
-		return found.verdict != phaseFresh, err
+		return found.verdict != phaseFresh, left, err
 	}
 }
 
