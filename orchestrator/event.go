@@ -77,5 +77,6 @@ type EventFilter struct {
 	Run       RunID
 	Job       JobID
 	Security  bool // only the security stream
-	Limit     int  // 0: no limit
+	Newest    int  // only the newest so many of these; 0: all
+	Limit     int  // the oldest so many of these; 0: no limit
 }

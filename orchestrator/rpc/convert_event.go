@@ -47,6 +47,7 @@ func eventFilterToWire(f orchestrator.EventFilter) *exocompv1.EventFilter {
 		JobId:     string(f.Job),
 		Security:  f.Security,
 		Limit:     int64(f.Limit),
+		Newest:    int64(f.Newest),
 	}
 }
 
@@ -58,5 +59,6 @@ func eventFilterFromWire(f *exocompv1.EventFilter) orchestrator.EventFilter {
 		Job:       orchestrator.JobID(f.GetJobId()),
 		Security:  f.GetSecurity(),
 		Limit:     int(f.GetLimit()),
+		Newest:    int(f.GetNewest()),
 	}
 }

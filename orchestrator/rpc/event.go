@@ -14,9 +14,12 @@ type Events interface {
 	ListEvents(ctx context.Context, filter orchestrator.EventFilter) ([]orchestrator.Event, error)
 	// WatchEvents calls send for each event after filter.After, first those
 	// that there are, then those that come, until send fails or ctx ends. It
-	// ignores filter.Limit. [Client.Watch] survives a restart.
+	// ignores filter.Limit and filter.Newest. [Client.Watch] survives a restart.
 	WatchEvents(ctx context.Context, filter orchestrator.EventFilter, send func(orchestrator.Event) error) error
 }
+
+// maxEvents bounds how many events travel in one message. There may be millions.
+const maxEvents = 1000
 
 type eventServer struct {
 	exocompv1.UnimplementedEventServiceServer
@@ -24,7 +27,11 @@ type eventServer struct {
 }
 
 func (s eventServer) ListEvents(ctx context.Context, req *exocompv1.ListEventsRequest) (*exocompv1.ListEventsResponse, error) {
-	es, err := s.svc.ListEvents(ctx, eventFilterFromWire(req.GetFilter()))
+	filter := eventFilterFromWire(req.GetFilter())
+	if filter.Limit <= 0 || filter.Limit > maxEvents {
+		filter.Limit = maxEvents
+	}
+	es, err := s.svc.ListEvents(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -37,11 +44,25 @@ func (s eventServer) WatchEvents(req *exocompv1.WatchEventsRequest, stream grpc.
 	})
 }
 
-// ListEvents implements [Events]. It outlives restarts of the daemon as
-// [Client.Watch] does, since it is how a wait begins.
+// ListEvents implements [Events], in as many calls as it takes. It outlives
+// restarts of the daemon as [Client.Watch] does, since it is how a wait begins.
 func (c *Client) ListEvents(ctx context.Context, filter orchestrator.EventFilter) ([]orchestrator.Event, error) {
-	resp, err := submit(ctx, c, c.stubs.events.ListEvents, &exocompv1.ListEventsRequest{Filter: eventFilterToWire(filter)})
-	return convert(resp.GetEvents(), eventFromWire), err
+	var all []orchestrator.Event
+	for limit := filter.Limit; ; {
+		resp, err := submit(ctx, c, c.stubs.events.ListEvents, &exocompv1.ListEventsRequest{Filter: eventFilterToWire(filter)})
+		if err != nil {
+			return nil, err
+		}
+		page := convert(resp.GetEvents(), eventFromWire)
+		all = append(all, page...)
+		if len(page) == 0 || len(all) == limit {
+			return all, nil
+		}
+		filter.After, filter.Newest = page[len(page)-1].ID, 0
+		if limit > 0 {
+			filter.Limit = limit - len(all)
+		}
+	}
 }
 
 // WatchEvents implements [Events].

@@ -121,8 +121,12 @@ func toolChecks(tools []rpc.Tool) []check {
 	return checks
 }
 
-// directory checks that a directory can be made or written by this user.
+// directory checks that a directory is the daemon's own, or can be made by this
+// user.
 func directory(name, path string) check {
+	if err := daemon.CheckDirectory(path); err != nil {
+		return failed(name, err)
+	}
 	at := path
 	for {
 		info, err := os.Stat(at)

@@ -15,28 +15,36 @@ func (a *app) eventsCommand() *cobra.Command {
 	c := &cobra.Command{Use: "events", Short: "Print the history, the oldest first", Args: cobra.NoArgs}
 	f := c.Flags()
 	f.StringVar(&filter.Workspace, "workspace", "", "only events of this `workspace`")
-	f.StringVar(&run, "run", "", "only events of this `run`")
+	f.StringVar(&run, "run", "", "only events of this `run`, or of the newest one of this workspace")
 	f.Int64Var(&filter.After, "after", 0, "only events after this `id`")
 	f.BoolVar(&filter.Security, "security", false, "only security events")
+	limitFlag(c, &filter.Newest, 0, "only the newest so `many`; 0: all")
 	f.BoolVarP(&follow, "follow", "f", false, "go on as they come")
 	asJSON := c.Flags().Bool("json", false, "print JSON, an object a line")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		filter.Run = orchestrator.RunID(run)
 		return a.with(c.Context(), func(cl *rpc.Client) error {
-			show := func(e orchestrator.Event) error { return a.printEvent(e, *asJSON) }
-			if follow {
-				return waitEnded(c.Context(), cl.Watch(c.Context(), filter, show), "the daemon", "exocomp events -f")
+			if run != "" {
+				r, err := cl.GetRun(c.Context(), run)
+				if err != nil {
+					return err
+				}
+				filter.Run = r.ID
 			}
 			events, err := cl.ListEvents(c.Context(), filter)
 			if err != nil {
 				return err
 			}
 			for _, e := range events {
-				if err := show(e); err != nil {
+				if err := a.printEvent(e, *asJSON); err != nil {
 					return err
 				}
+				filter.After = e.ID
 			}
-			return nil
+			if !follow {
+				return nil
+			}
+			show := func(e orchestrator.Event) error { return a.printEvent(e, *asJSON) }
+			return waitEnded(c.Context(), cl.Watch(c.Context(), filter, show), "the daemon", "exocomp events -f")
 		})
 	}
 	return c

@@ -20,7 +20,7 @@ func (a *app) jobsList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List jobs, the newest first", Args: cobra.NoArgs}
 	c.Flags().StringVar(&filter.Workspace, "workspace", "", "only jobs of this `workspace`")
 	c.Flags().StringVar(&state, "state", "", "only jobs in this `state` (queued, running, succeeded, failed, cancelled, interrupted)")
-	c.Flags().IntVar(&filter.Limit, "limit", 20, "at most this `many`; 0: all")
+	limitFlag(c, &filter.Limit, 20, "at most this `many`; 0: all")
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		filter.State = orchestrator.JobState(state)

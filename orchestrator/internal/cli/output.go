@@ -2,9 +2,11 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -17,6 +19,30 @@ import (
 // jsonFlag adds --json to a read command.
 func jsonFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("json", false, "print JSON")
+}
+
+// limit is a flag that says how many, 0 for all.
+type limit int
+
+func (l *limit) String() string { return strconv.Itoa(int(*l)) }
+func (l *limit) Type() string   { return "int" }
+
+func (l *limit) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return errors.New("it is not a number")
+	}
+	if n < 0 {
+		return errors.New("it is negative")
+	}
+	*l = limit(n)
+	return nil
+}
+
+// limitFlag adds --limit to a list.
+func limitFlag(c *cobra.Command, to *int, byDefault int, usage string) {
+	*to = byDefault
+	c.Flags().Var((*limit)(to), "limit", usage)
 }
 
 // printJSON prints v as indented JSON on standard output.

@@ -167,7 +167,7 @@ func (a *app) provisionList() *cobra.Command {
 	var filter orchestrator.RunFilter
 	c := &cobra.Command{Use: "list", Short: "List runs, the newest first", Args: cobra.NoArgs}
 	c.Flags().StringVar(&filter.Workspace, "workspace", "", "only runs of this `workspace`")
-	c.Flags().IntVar(&filter.Limit, "limit", 20, "at most this `many`; 0: all")
+	limitFlag(c, &filter.Limit, 20, "at most this `many`; 0: all")
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return a.with(c.Context(), func(cl *rpc.Client) error {
@@ -237,7 +237,10 @@ func (f *chainFlags) resume(ctx context.Context, a *app, cl *rpc.Client, run orc
 	if err := f.files(); err != nil {
 		return spec, err
 	}
-	if waitChanged {
+	if waitChanged { // zero would leave it as it is
+		if f.sshWait <= 0 {
+			return spec, orchestrator.Errorf(orchestrator.CodeInvalid, "--ssh-wait %s is not above 0s", f.sshWait)
+		}
 		spec.SSHWait = f.sshWait
 	}
 	var err error

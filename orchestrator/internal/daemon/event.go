@@ -17,7 +17,7 @@ const watchBatch = 1000
 
 // WatchEvents implements [rpc.Events].
 func (d *Daemon) WatchEvents(ctx context.Context, filter orchestrator.EventFilter, send func(orchestrator.Event) error) error {
-	filter.Limit = watchBatch
+	filter.Limit, filter.Newest = watchBatch, 0
 	for {
 		changed := d.ledger.Changed()
 		events, err := d.ledger.Events(ctx, filter)

@@ -246,7 +246,7 @@ func everydayCalls(t *testing.T, l *Ledger) {
 	must(l.Pins(ctx, orchestrator.PinFilter{Workspace: "edge"}))(t)
 	must(l.LastEventID(ctx))(t)
 	for _, f := range []orchestrator.EventFilter{
-		{After: 3}, {Workspace: "edge", After: 3}, {Run: j.Run}, {Job: j.ID}, {Security: true, Limit: 5},
+		{After: 3}, {Workspace: "edge", After: 3}, {Run: j.Run}, {Job: j.ID}, {Security: true, Limit: 5}, {Newest: 5}, {Run: j.Run, Newest: 5, Limit: 5},
 	} {
 		must(l.Events(ctx, f))(t)
 	}

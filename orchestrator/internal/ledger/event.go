@@ -30,6 +30,10 @@ func (l *Ledger) Events(ctx context.Context, f orchestrator.EventFilter) ([]orch
 	if f.Security {
 		w.add(`security = 1`)
 	}
+	if f.Newest > 0 {
+		newest := `SELECT id FROM event` + w.String() + ` ORDER BY id DESC` + limit(f.Newest)
+		w.add(`id >= (SELECT min(id) FROM (`+newest+`))`, w.args...)
+	}
 	var out []orchestrator.Event
 	err := l.read(ctx, "read events", func(q querier) (err error) {
 		out, err = collect(ctx, q, scanEvent, `

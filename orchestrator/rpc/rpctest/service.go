@@ -171,6 +171,9 @@ func (s *Service) ListEvents(_ context.Context, filter orchestrator.EventFilter)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.selected(filter)
+	if filter.Newest > 0 && len(found) > filter.Newest {
+		found = found[len(found)-filter.Newest:]
+	}
 	if filter.Limit > 0 && len(found) > filter.Limit {
 		found = found[:filter.Limit]
 	}

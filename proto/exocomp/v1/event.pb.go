@@ -169,8 +169,10 @@ type EventFilter struct {
 	JobId     string `protobuf:"bytes,4,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	// Only the security stream.
 	Security bool `protobuf:"varint,5,opt,name=security,proto3" json:"security,omitempty"`
-	// 0: no limit. A watch ignores it.
-	Limit         int64 `protobuf:"varint,6,opt,name=limit,proto3" json:"limit,omitempty"`
+	// The oldest so many of these; 0: no limit. A watch ignores it.
+	Limit int64 `protobuf:"varint,6,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Only the newest so many of these; 0: all. A watch ignores it.
+	Newest        int64 `protobuf:"varint,7,opt,name=newest,proto3" json:"newest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -243,6 +245,13 @@ func (x *EventFilter) GetSecurity() bool {
 func (x *EventFilter) GetLimit() int64 {
 	if x != nil {
 		return x.Limit
+	}
+	return 0
+}
+
+func (x *EventFilter) GetNewest() int64 {
+	if x != nil {
+		return x.Newest
 	}
 	return 0
 }
@@ -442,14 +451,15 @@ const file_exocomp_v1_event_proto_rawDesc = "" +
 	"\awarning\x18\n" +
 	" \x01(\bR\awarning\x12\x18\n" +
 	"\amessage\x18\v \x01(\tR\amessage\x12 \n" +
-	"\x02by\x18\f \x01(\v2\x10.exocomp.v1.PeerR\x02by\"\xa1\x01\n" +
+	"\x02by\x18\f \x01(\v2\x10.exocomp.v1.PeerR\x02by\"\xb9\x01\n" +
 	"\vEventFilter\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\x03R\x05after\x12\x1c\n" +
 	"\tworkspace\x18\x02 \x01(\tR\tworkspace\x12\x15\n" +
 	"\x06run_id\x18\x03 \x01(\tR\x05runId\x12\x15\n" +
 	"\x06job_id\x18\x04 \x01(\tR\x05jobId\x12\x1a\n" +
 	"\bsecurity\x18\x05 \x01(\bR\bsecurity\x12\x14\n" +
-	"\x05limit\x18\x06 \x01(\x03R\x05limit\"D\n" +
+	"\x05limit\x18\x06 \x01(\x03R\x05limit\x12\x16\n" +
+	"\x06newest\x18\a \x01(\x03R\x06newest\"D\n" +
 	"\x11ListEventsRequest\x12/\n" +
 	"\x06filter\x18\x01 \x01(\v2\x17.exocomp.v1.EventFilterR\x06filter\"?\n" +
 	"\x12ListEventsResponse\x12)\n" +

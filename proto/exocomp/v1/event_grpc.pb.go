@@ -29,8 +29,9 @@ const (
 //
 // EventService reads the history.
 type EventServiceClient interface {
-	// ListEvents reads events, the oldest first. It changes nothing and may be
-	// repeated.
+	// ListEvents reads events, the oldest first, and as many as it likes: for more,
+	// repeat it after the last id seen until none is left. It changes nothing and
+	// may be repeated.
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
 	// WatchEvents streams the events after an id and goes on as they happen, until
 	// the client ends it. It changes nothing; repeat it with the last id seen.
@@ -80,8 +81,9 @@ type EventService_WatchEventsClient = grpc.ServerStreamingClient[WatchEventsResp
 //
 // EventService reads the history.
 type EventServiceServer interface {
-	// ListEvents reads events, the oldest first. It changes nothing and may be
-	// repeated.
+	// ListEvents reads events, the oldest first, and as many as it likes: for more,
+	// repeat it after the last id seen until none is left. It changes nothing and
+	// may be repeated.
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
 	// WatchEvents streams the events after an id and goes on as they happen, until
 	// the client ends it. It changes nothing; repeat it with the last id seen.
