@@ -40,8 +40,9 @@ type Attempt struct {
 	forced    chan struct{} // closed when a person will not wait any longer
 
 	// Of the handler's goroutine, and of the pool once the handler has returned.
-	read map[string]bool // phases whose end Exec has told
-	over error           // why Exec starts nothing any more; nil while it does
+	newest string          // the phase that was begun last, by this daemon or one before
+	read   map[string]bool // phases whose end Exec has told
+	over   error           // why Exec starts nothing any more; nil while it does
 }
 
 // NewAttempt returns the attempt of a claimed job and makes its directories,
@@ -61,6 +62,7 @@ func newAttempt(cfg Config, job orchestrator.Job, stopping <-chan struct{}) *Att
 		slog:       cfg.Logger.With("job", string(job.ID), "attempt", string(job.Attempt.ID)),
 		stopping:   stopping,
 		forced:     make(chan struct{}),
+		newest:     job.Phase,
 		read:       map[string]bool{},
 	}
 	a.log = logWriter{a.ControlDir}

@@ -40,9 +40,9 @@ func (p *Pool) settle(ctx context.Context, a *Attempt, o orchestrator.Outcome, e
 
 // settle waits until no tool of the attempt lives. A live supervisor is told to
 // end its tool; one that died leaves a tool that is ended as Exec would, so that
-// it saves its state. unread says that Exec has not told how one of them ended:
-// the handler left it running, or failed, or panicked, before it asked. One that
-// did not fail need not ask for what was over when it began.
+// it saves its state. unread says that Exec has not told how the newest of them
+// ended: the handler left it running, or failed, or panicked, before it asked.
+// One that did not fail need not ask for what was over when it began.
 func (a *Attempt) settle(failed bool) (unread bool, err error) {
 	entries, err := os.ReadDir(a.ControlDir)
 	if err != nil {
@@ -55,7 +55,9 @@ func (a *Attempt) settle(failed bool) (unread bool, err error) {
 			continue
 		}
 		ran, left, err := a.endPhase(over, a.control(e.Name()))
-		unread = unread || (left || ran && failed) && !a.read[e.Name()]
+		if e.Name() == a.newest && !a.read[a.newest] {
+			unread = left || ran && failed
+		}
 		if err != nil {
 			return unread, err
 		}

@@ -63,28 +63,33 @@ func TestHandlerThatFailsIsAskedOnceMoreHowItsToolEnded(t *testing.T) {
 	}
 }
 
-// A handler that is called again after a crash asks only for what it needs: that
-// it passed over a tool which had ended before is no reason to doubt it.
+// A handler that is called again after a crash asks only for what it needs, and
+// fails when it knows enough: neither is a reason to ask it again.
 func TestHandlerNeedNotAskForWhatWasOverWhenItBegan(t *testing.T) {
-	w := newWorld(t)
-	w.Phases = []phaseSpec{{Phase: "plan", Script: "exit 0"}, {Phase: "apply", Script: counted}}
-	d := w.startDaemon(t)
-	eventually(t, "the second tool runs", func() bool { return exists(w.scratch("runs")) })
-	crash(t, d)
-	cfg := w.config(w.queue())
-	calls := 0
-	cfg.Handler = handlerFunc(func(ctx context.Context, a *Attempt) (orchestrator.Outcome, error) {
-		calls++
-		w.touch(t, "go")
-		if _, err := a.Exec(ctx, w.tool(w.Phases[1])); err != nil {
-			return orchestrator.Outcome{}, err
+	for _, fails := range []bool{false, true} {
+		w := newWorld(t)
+		w.Phases = []phaseSpec{{Phase: "plan", Script: "exit 0"}, {Phase: "apply", Script: counted}}
+		d := w.startDaemon(t)
+		eventually(t, "the second tool runs", func() bool { return exists(w.scratch("runs")) })
+		crash(t, d)
+		cfg := w.config(w.queue())
+		calls := 0
+		cfg.Handler = handlerFunc(func(ctx context.Context, a *Attempt) (orchestrator.Outcome, error) {
+			calls++
+			w.touch(t, "go")
+			if _, err := a.Exec(ctx, w.tool(w.Phases[1])); err != nil {
+				return orchestrator.Outcome{}, err
+			}
+			if fails {
+				return orchestrator.Outcome{}, errors.New("no host")
+			}
+			return orchestrator.Fail(errors.New("no host"), nil), nil
+		})
+		var end row
+		runPool(t, cfg, func() { end = w.finished(t) })
+		if calls != 1 || end.Outcome == nil || end.Outcome.Message != "no host" {
+			t.Errorf("called %d times, outcome = %+v; want once, and the handler's own word", calls, end.Outcome)
 		}
-		return orchestrator.Fail(errors.New("no host"), nil), nil
-	})
-	var end row
-	runPool(t, cfg, func() { end = w.finished(t) })
-	if calls != 1 || end.Outcome == nil || end.Outcome.Message != "no host" {
-		t.Errorf("called %d times, outcome = %+v; want once, and the handler's own word", calls, end.Outcome)
 	}
 }
 

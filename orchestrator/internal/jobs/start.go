@@ -99,6 +99,7 @@ func (a *Attempt) start(ctx context.Context, t Tool, c control, lock *os.File) (
 	if err != nil {
 		return nil, err
 	}
+	a.newest = t.Phase
 	a.fault(fault.AfterIntent, t.Phase)
 	if err := durable.Mkdir(c.dir); err != nil {
 		return nil, err
