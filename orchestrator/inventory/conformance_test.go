@@ -233,7 +233,7 @@ func compareHosts(t *testing.T, ours []Host, theirs *listing) {
 			t.Errorf("Ansible does not see %s", h.Name)
 			continue
 		}
-		if got := plain(map[string]any(h.Vars)); !reflect.DeepEqual(got, any(vars)) {
+		if got := plain(h.Vars); !reflect.DeepEqual(got, any(vars)) {
 			t.Errorf("variables of %s:\n ours    %v\n Ansible %v", h.Name, got, vars)
 		}
 		word := func(variable, otherwise string) string {

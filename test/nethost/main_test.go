@@ -64,7 +64,8 @@ func login(t *testing.T, lab *nethost.Lab, h *nethost.Host, hostKeys []string, c
 		"-o", "UserKnownHostsFile="+file, "-o", "GlobalKnownHostsFile=none",
 		h.User()+"@"+h.Addr(), command)
 	out, err := cmd.Output()
-	if exit, ok := err.(*exec.ExitError); ok {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
 		err = fmt.Errorf("%w: %s", err, exit.Stderr)
 	}
 	return strings.TrimSpace(string(out)), err

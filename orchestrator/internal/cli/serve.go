@@ -54,5 +54,5 @@ func (a *app) config(named string) (daemon.Config, error) {
 }
 
 func (a *app) logger(level slog.Level) *slog.Logger {
-	return slog.New(tint.NewHandler(a.Err, &tint.Options{Level: level, NoColor: !a.Terminal, TimeFormat: "2006-01-02 15:04:05.000"}))
+	return slog.New(tint.NewTextHandler(a.Err, &tint.Options{Level: level, NoColor: !a.Terminal, TimeFormat: "2006-01-02 15:04:05.000"}))
 }

@@ -46,7 +46,7 @@ func (s State) add(module *tfjson.StateModule) {
 	for _, r := range module.Resources {
 		// a deposed object stands under the address of the one that replaces it
 		if r.Mode == tfjson.ManagedResourceMode && r.DeposedKey == "" {
-			s[r.Address] = idOf(map[string]any(r.AttributeValues))
+			s[r.Address] = idOf(r.AttributeValues)
 		}
 	}
 	for _, c := range module.ChildModules {

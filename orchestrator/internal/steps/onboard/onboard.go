@@ -90,7 +90,7 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 func (h *Handler) plan(ctx context.Context, a *jobs.Attempt) (work, error) {
 	w := work{rotate: a.Job.Spec.Rotate}
 	digest := ""
-	spec := orchestrator.RunSpec{}
+	var spec orchestrator.RunSpec
 	if a.Job.Run != "" {
 		run, err := h.Ledger.Run(ctx, a.Job.Run)
 		if err != nil {

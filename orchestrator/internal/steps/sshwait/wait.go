@@ -151,7 +151,7 @@ func (h *host) wait(ctx context.Context) bool {
 		if again {
 			continue
 		}
-		pause := delay/2 + rand.N(delay/2)
+		pause := delay/2 + rand.N(delay/2) //nolint:gosec // jitter, not a secret
 		if unresolved(h.last) {
 			pause = nameDelay
 		}
