@@ -181,7 +181,9 @@ func TestCancelByDrain(t *testing.T) {
 
 	slow.open()
 	second := s.spawn("provision", "run", "edge", site, "--wait")
-	s.await("the second run", func() bool { return s.run("edge").ID != orchestrator.RunID(first) })
+	s.awaitEvent("the second run", func(e orchestrator.Event) bool {
+		return e.Kind == orchestrator.EventRunSubmitted && string(e.Run) != first
+	})
 	s.ok("drain") // again: nothing to do
 	s.stop()
 	s.start()

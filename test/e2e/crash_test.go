@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,13 +32,28 @@ func (s *site) stoppingChain(resources func(gate) string) *stoppingChain {
 	return c
 }
 
-// awaitStep waits until attempt n of a step runs.
+// awaitStep waits until a step of the run has been started n times.
 func (s *site) awaitStep(run orchestrator.RunID, kind orchestrator.StepKind, n int) {
 	s.t.Helper()
-	s.await("attempt of "+string(kind), func() bool {
-		st := step(s.run(string(run)), kind)
-		return st.State == orchestrator.StepRunning && st.Attempts == n
-	})
+	s.awaitNth(run, orchestrator.EventStepStarted, kind, n)
+}
+
+// awaitAdopted waits until daemons have adopted tools of a run's step n times.
+func (s *site) awaitAdopted(run orchestrator.RunID, kind orchestrator.StepKind, n int) {
+	s.t.Helper()
+	s.awaitNth(run, orchestrator.EventJobAdopted, kind, n)
+}
+
+// awaitNth waits for the nth event of a kind about a step of the run.
+func (s *site) awaitNth(run orchestrator.RunID, event orchestrator.EventKind, kind orchestrator.StepKind, n int) {
+	s.t.Helper()
+	seen := 0
+	s.awaitEvent(fmt.Sprintf("%s of %s, %d times", event, kind, n), func(e orchestrator.Event) bool {
+		if e.Kind == event && e.Step == kind {
+			seen++
+		}
+		return seen == n
+	}, "--run", string(run))
 }
 
 func step(run orchestrator.Run, kind orchestrator.StepKind) orchestrator.Step {

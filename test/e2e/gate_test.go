@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/test/nethost"
 )
 
@@ -37,7 +36,7 @@ func (s *site) hostGate(h *nethost.Host, name string) gate {
 
 // line is the shell line that counts itself and stops at the gate.
 func (g gate) line() string {
-	return fmt.Sprintf("echo x >> %s; while [ ! -e %s.open ]; do sleep 0.1; done", g.path, g.path)
+	return fmt.Sprintf("echo x >> %s; while [ ! -e %s.open ]; do sleep 0.2; done", g.path, g.path)
 }
 
 // count is the shell line that counts itself and goes on.
@@ -234,20 +233,6 @@ func (c *client) wait() result {
 		c.s.t.Fatalf("exocomp %v does not end: %s", c.cmd.Args[1:], c.stderr.String())
 		return result{}
 	}
-}
-
-// awaitAdopted waits until a daemon has adopted n jobs of a run's step.
-func (s *site) awaitAdopted(run orchestrator.RunID, kind orchestrator.StepKind, n int) {
-	s.t.Helper()
-	s.await(fmt.Sprintf("the adoption of %s", kind), func() bool {
-		adopted := 0
-		for _, e := range s.events("--run", string(run)) {
-			if e.Kind == orchestrator.EventJobAdopted && e.Step == kind {
-				adopted++
-			}
-		}
-		return adopted >= n
-	})
 }
 
 // assertClean waits for the last directory of the site's jobs to go and fails

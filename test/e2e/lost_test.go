@@ -18,18 +18,17 @@ func (s *site) lost(workspace string) []orchestrator.LostCreate {
 // job returns a job by its id.
 func (s *site) job(id string) orchestrator.Job {
 	s.t.Helper()
-	return jsonOf[orchestrator.Job](s, "jobs", "show", strings.TrimSpace(id))
+	return jsonOf[orchestrator.Job](s, "jobs", "show", id)
 }
 
 // awaitJob waits until a job has ended and returns it.
 func (s *site) awaitJob(id string) orchestrator.Job {
 	s.t.Helper()
-	var j orchestrator.Job
-	s.await("the end of job "+id, func() bool {
-		j = s.job(id)
-		return j.State.Final()
+	id = strings.TrimSpace(id)
+	s.awaitEvent("the end of job "+id, func(e orchestrator.Event) bool {
+		return string(e.Job) == id && (e.Kind == orchestrator.EventJobFinished || e.Kind == orchestrator.EventJobInterrupted)
 	})
-	return j
+	return s.job(id)
 }
 
 // tofu runs a command of tofu as a person would, in a configuration's directory.
