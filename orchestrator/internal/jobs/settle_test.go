@@ -130,11 +130,16 @@ func TestSIGTERMOfSomebodyElseIsNoCancellation(t *testing.T) {
 			t.Errorf("read record: %v, %v", r, err)
 			return
 		}
-		for _, p := range []process{r.Supervisor, r.Tool} {
-			if err := p.signal(syscall.SIGTERM); err != nil {
-				t.Error(err)
-			}
+		told := func() bool { return exists(w.control("apply").path("terminated")) }
+		_ = r.Supervisor.signal(syscall.SIGTERM)
+		eventually(t, "the supervisor has heard it", func() bool {
+			b, _ := os.ReadFile(w.control("apply").logPath())
+			return told() || strings.Contains(string(b), "ignored a signal")
+		})
+		if told() {
+			t.Error("the supervisor passed it on")
 		}
+		_ = r.Tool.signal(syscall.SIGTERM)
 	}()
 	res, err := w.attempt(t).Exec(t.Context(), w.tool(phaseSpec{Phase: "apply", Script: saving, Graceful: true}))
 	if err != nil || res.Cancelled || res.ExitCode != 1 {
