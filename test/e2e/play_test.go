@@ -117,8 +117,14 @@ func TestPlayThatMeetsNobodyFails(t *testing.T) {
 	r = s.cli("provision", "resume", "edge", "--wait")
 	s.holds(r.code == 1 && strings.Contains(last(s.run("edge")), "converged nobody"), "a play that leaves all hosts out fails so, too", r)
 
+	s.playbook("typo", rawPlay("tf:edge", "true"))
+	r = s.cli("provision", "resume", "edge", "--wait", "--", "--limit", "elsewhere")
+	s.holds(r.code == 1 && strings.Contains(last(s.run("edge")), "converged nobody") && strings.Contains(last(s.run("edge")), "--limit elsewhere"),
+		"a disjoint --limit fails so, too", r)
+	s.fails(2, []string{"--inventory", "cannot be passed"}, "provision", "resume", "edge", "--", "--inventory", "x")
+
 	s.playbook("typo", rawPlay("nobody", "true")+rawPlay("tf:edge", "true"))
-	s.ok("provision", "resume", "edge", "--wait")
+	s.ok("provision", "resume", "edge", "--wait", "--", "--limit", "tf:edge")
 	warned := slices.ContainsFunc(s.events("--run", string(run.ID)), func(e orchestrator.Event) bool {
 		return e.Warning && strings.Contains(e.Message, "nobody")
 	})
