@@ -5,7 +5,6 @@ package seeds
 
 import (
 	"embed"
-	"io/fs"
 )
 
 // Names of the files in [Files].
@@ -29,9 +28,6 @@ const EventsFD = "EXOCOMP_EVENTS_FD"
 
 //go:embed *.yml *.py
 var files embed.FS
-
-// Files returns every seed, at the root of the file system.
-func Files() fs.FS { return files }
 
 // Read returns the content of a seed. It panics where name is none of the
 // constants of this package.

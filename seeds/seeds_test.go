@@ -11,7 +11,7 @@ import (
 func TestEverySeedHasAName(t *testing.T) {
 	names := []string{WaitSSH, Onboard, Verify, VerifyLogin, Events}
 	slices.Sort(names)
-	found, err := fs.Glob(Files(), "*")
+	found, err := fs.Glob(files, "*")
 	if err != nil {
 		t.Fatal(err)
 	}

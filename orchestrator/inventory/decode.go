@@ -203,7 +203,7 @@ func (d *decoder) key(key string, at *place) {
 	case d.unsafe && key == unsafeKey:
 	case strings.HasPrefix(key, tagPrefix):
 		d.m.addf(at, "keys that begin with %s have a meaning to Ansible's reader: strings are data without a mark", tagPrefix)
-	case isTemplate(key):
+	case IsTemplate(key):
 		d.m.addf(at, "a key may not hold template markers")
 	}
 }

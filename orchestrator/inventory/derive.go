@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 )
 
@@ -11,9 +10,6 @@ const (
 	outputTree  = "ansible_inventory" // an Ansible inventory tree
 	outputHosts = "hosts"             // a map of host names to variables
 )
-
-// handedOver names, in places, an inventory that did not come from an output.
-const handedOver = "inventory"
 
 // Derive builds the inventory of workspace from the outputs of its apply: from
 // `ansible_inventory`; else from `hosts`; else every output that is not
@@ -43,29 +39,6 @@ func Derive(workspace string, outputs map[string]Output) (*Inventory, error) {
 		return b.finish()
 	}
 	b.outputs(outputs)
-	return b.finish()
-}
-
-// DeriveHandedOver builds the inventory of workspace from a tree or a host map
-// that a caller hands over instead of outputs. It is a tree if it has the key
-// `all` or if each of its values looks like a group.
-func DeriveHandedOver(workspace string, inventory json.RawMessage) (*Inventory, error) {
-	inv, err := newInventory(workspace)
-	if err != nil {
-		return nil, err
-	}
-	b := builder{inv: inv}
-	at := root(handedOver)
-	v := decode(inventory, at, maxDepth, false, &b.m)
-	switch {
-	case b.m.count > 0:
-	case v.kind != kindMap:
-		b.m.addf(at, "must be an Ansible inventory tree or a map of host names to variables, not %s", v.kind)
-	case looksLikeTree(v):
-		b.tree(v, at)
-	default:
-		b.hostMap(v, at)
-	}
 	return b.finish()
 }
 
@@ -117,26 +90,4 @@ func (b *builder) outputs(outputs map[string]Output) {
 		all.vars = append(all.vars, member{name, v})
 		b.inv.Captured++
 	}
-}
-
-// looksLikeTree tells an inventory tree from a map of hosts.
-func looksLikeTree(v value) bool {
-	if _, ok := v.maps.get(groupAll); ok {
-		return true
-	}
-	some := false
-	for _, m := range v.maps {
-		if m.value.kind != kindMap && m.value.kind != kindNull {
-			return false
-		}
-		for _, section := range m.value.maps {
-			switch section.key {
-			case sectionHosts, sectionVars, sectionChildren:
-				some = some || section.value.kind == kindMap
-			default:
-				return false
-			}
-		}
-	}
-	return some
 }

@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -102,31 +101,6 @@ func TestDerivePrecedence(t *testing.T) {
 				t.Errorf("a sensitive output in\n%s", file)
 			}
 		})
-	}
-}
-
-func TestDeriveHandedOver(t *testing.T) {
-	for value, want := range map[string]string{
-		`{"all":{"hosts":{"a":{}}}}`:                    "a",
-		`{"web":{"hosts":{"a":{},"b":{}}}}`:             "a b",
-		`{"a":{"ansible_host":"192.0.2.1"},"b":null}`:   "a b",
-		`{"a":{"children":"x"}}`:                        "a",
-		`{"a":null}`:                                    "a",
-		`{"a":{}}`:                                      "a",
-		`{"web":{"hosts":{"a":{}}},"db":{"vars":null}}`: "a",
-	} {
-		inv, err := DeriveHandedOver("edge", json.RawMessage(value))
-		if err != nil {
-			t.Errorf("%s: %v", value, err)
-		} else if got := strings.Join(inv.HostNames(), " "); got != want || inv.Captured != 0 {
-			t.Errorf("%s: hosts %q, want %q", value, got, want)
-		}
-	}
-	if _, err := DeriveHandedOver("edge", json.RawMessage(`["a"]`)); !errors.Is(err, orchestrator.ErrInvalid) {
-		t.Errorf("a list: %v", err)
-	}
-	if _, err := DeriveHandedOver("all", json.RawMessage(`{}`)); !errors.Is(err, orchestrator.ErrInvalid) {
-		t.Errorf("a reserved workspace: %v", err)
 	}
 }
 

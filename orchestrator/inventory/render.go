@@ -155,7 +155,7 @@ func (w *writer) value(v value) {
 	case kindBool, kindNumber:
 		w.b.WriteString(v.text)
 	case kindText:
-		if !isTemplate(v.text) {
+		if !IsTemplate(v.text) {
 			w.text(v.text)
 			return
 		}

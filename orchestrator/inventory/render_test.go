@@ -120,7 +120,7 @@ func assertInert(t *testing.T, file []byte) {
 					}
 					continue
 				}
-				if isTemplate(k) {
+				if IsTemplate(k) {
 					t.Errorf("a template in a key: %q", k)
 				}
 				visit(e)

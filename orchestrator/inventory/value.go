@@ -122,9 +122,9 @@ func (v value) any() any {
 	}
 }
 
-// isTemplate reports whether Ansible could take s for something to evaluate:
+// IsTemplate reports whether Ansible could take s for something to evaluate:
 // Jinja's markers, or the header that declares other ones.
-func isTemplate(s string) bool {
+func IsTemplate(s string) bool {
 	if strings.HasPrefix(s, "#jinja2:") {
 		return true
 	}

@@ -65,7 +65,7 @@ func badVariable(name string, v value) string {
 		return refusal(name)
 	case v.kind == kindNull:
 		return "is null: leave it out, or give it a value"
-	case v.kind == kindText && isTemplate(v.text):
+	case v.kind == kindText && IsTemplate(v.text):
 		return "is a template, and an inventory's values are never evaluated: give the value itself"
 	}
 	return test(v)

@@ -50,10 +50,7 @@ type Snapshot struct {
 	archive  []byte
 }
 
-// WriteTo writes the archive. It may be called again, and at the same time.
-func (s *Snapshot) WriteTo(w io.Writer) (int64, error) { return bytes.NewReader(s.archive).WriteTo(w) }
-
-// ArchiveSize returns how many bytes WriteTo writes; Size counts the files.
+// ArchiveSize returns how many bytes the archive has; Size counts the files.
 func (s *Snapshot) ArchiveSize() int64 { return int64(len(s.archive)) }
 
 // NewReader returns a reader of the archive, from its beginning.

@@ -28,11 +28,11 @@ func take(t testing.TB, root string) *Snapshot {
 
 func archive(t testing.TB, s *Snapshot) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	if _, err := s.WriteTo(&b); err != nil {
+	b, err := io.ReadAll(s.NewReader())
+	if err != nil {
 		t.Fatal(err)
 	}
-	return b.Bytes()
+	return b
 }
 
 // names lists an archive, with a mark behind what is special.

@@ -18,8 +18,6 @@ type Hosts interface {
 	// GetFleetKey answers an OpenSSH public key line.
 	GetFleetKey(ctx context.Context) (string, error)
 	GetOnboardVars(ctx context.Context, ref string) (OnboardVars, error)
-	// GetKnownHosts answers the pins in the form of known_hosts (sshd(8)).
-	GetKnownHosts(ctx context.Context) ([]byte, error)
 }
 
 // OnboardSpec is what a person asked for.
@@ -83,14 +81,6 @@ func (s hostServer) GetOnboardVars(ctx context.Context, req *exocompv1.GetOnboar
 	return &exocompv1.GetOnboardVarsResponse{Vars: onboardVarsToWire(v)}, nil
 }
 
-func (s hostServer) GetKnownHosts(ctx context.Context, _ *exocompv1.GetKnownHostsRequest) (*exocompv1.GetKnownHostsResponse, error) {
-	content, err := s.svc.GetKnownHosts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &exocompv1.GetKnownHostsResponse{Content: content}, nil
-}
-
 // ListPins implements [Hosts].
 func (c *Client) ListPins(ctx context.Context, filter orchestrator.PinFilter) ([]orchestrator.Pin, error) {
 	resp, err := c.stubs.hosts.ListPins(ctx, pinFilterToWire(filter))
@@ -120,10 +110,4 @@ func (c *Client) GetFleetKey(ctx context.Context) (string, error) {
 func (c *Client) GetOnboardVars(ctx context.Context, ref string) (OnboardVars, error) {
 	resp, err := c.stubs.hosts.GetOnboardVars(ctx, &exocompv1.GetOnboardVarsRequest{Ref: ref})
 	return onboardVarsFromWire(resp.GetVars()), err
-}
-
-// GetKnownHosts implements [Hosts].
-func (c *Client) GetKnownHosts(ctx context.Context) ([]byte, error) {
-	resp, err := c.stubs.hosts.GetKnownHosts(ctx, &exocompv1.GetKnownHostsRequest{})
-	return resp.GetContent(), err
 }

@@ -12,11 +12,8 @@ import (
 	"syscall"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 )
-
-// maxSocketPath is how long a socket's path may be: sun_path holds 108 bytes
-// with the NUL (unix(7)).
-const maxSocketPath = 107
 
 // ListenOptions says who may connect. Connecting is not yet calling: every call
 // needs a token.
@@ -29,9 +26,9 @@ type ListenOptions struct {
 // behind is removed, but only when nobody answers on it: otherwise the error is
 // [orchestrator.CodeConflict]. Closing the listener removes the socket.
 func Listen(path string, opts ListenOptions) (net.Listener, error) {
-	if len(path) > maxSocketPath {
+	if len(path) > durable.MaxSocketPath {
 		return nil, orchestrator.Errorf(orchestrator.CodeInvalid,
-			"the socket path %s is %d bytes long; a unix socket takes %d", path, len(path), maxSocketPath)
+			"the socket path %s is %d bytes long; a unix socket takes %d", path, len(path), durable.MaxSocketPath)
 	}
 	unlock, err := lockDir(filepath.Dir(path))
 	if err != nil {

@@ -53,7 +53,6 @@ var methodRoles = map[string]Role{
 	exocompv1.HostService_OnboardHosts_FullMethodName:   RoleOperator,
 	exocompv1.HostService_GetFleetKey_FullMethodName:    RoleOperator,
 	exocompv1.HostService_GetOnboardVars_FullMethodName: RoleOperator,
-	exocompv1.HostService_GetKnownHosts_FullMethodName:  RoleReader,
 
 	exocompv1.SnapshotService_HasSnapshot_FullMethodName:    RoleOperator,
 	exocompv1.SnapshotService_UploadSnapshot_FullMethodName: RoleOperator,

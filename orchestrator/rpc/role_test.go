@@ -43,7 +43,6 @@ func TestEveryMethodHasARole(t *testing.T) {
 func TestReaderMayOnlyRead(t *testing.T) {
 	want := []string{
 		"/exocomp.v1.DaemonService/Handshake",
-		"/exocomp.v1.HostService/GetKnownHosts",
 		"/exocomp.v1.HostService/ListPins",
 		"/exocomp.v1.InventoryService/GetInventory",
 		"/exocomp.v1.InventoryService/ListInventories",

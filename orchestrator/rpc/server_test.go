@@ -297,9 +297,9 @@ func TestTenMiBMessageBothWays(t *testing.T) {
 
 func TestTooLargeMessageIsASentence(t *testing.T) {
 	svc := rpctest.NewService()
-	svc.KnownHosts = make([]byte, rpc.MaxMessage+1)
+	svc.FleetKey = strings.Repeat("x", rpc.MaxMessage+1)
 	c := rpctest.Serve(t, svc).Dial()
-	_, err := c.GetKnownHosts(t.Context())
+	_, err := c.GetFleetKey(t.Context())
 	if !errors.Is(err, orchestrator.ErrInvalid) || !strings.Contains(err.Error(), "larger than 64 MiB") {
 		t.Errorf("got %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/durable"
+	"github.com/exocomp/exocomp/orchestrator/inventory"
 	"github.com/exocomp/exocomp/seeds"
 )
 
@@ -130,21 +131,12 @@ type work struct {
 	vars, ssh                             string // extra variables; ssh is given last
 }
 
-// maxWork bounds the length of a work directory's path. A control socket is
-// <work>/cp/<10 characters>, ssh appends 17 more while it makes it, and a unix
-// socket's path holds 107 bytes (unix(7)).
-const maxWork = 107 - len("/cp/") - 10 - 17
-
 // layOut makes the directories. Sockets of an earlier run are removed, so that
 // no run uses a connection which it did not make itself.
 func layOut(dir string) (work, error) {
 	if !filepath.IsAbs(dir) || strings.ContainsAny(dir, "\"'\\%$\n\r{}") {
 		return work{}, orchestrator.Errorf(orchestrator.CodeInternal, "the work directory %q cannot stand in ssh's options", dir).
 			WithHint("choose another data directory in exocomp.hcl")
-	}
-	if len(dir) > maxWork {
-		return work{}, orchestrator.Errorf(orchestrator.CodeInternal, "the work directory %s is longer than %d bytes, too long for ssh's control sockets", dir, maxWork).
-			WithHint("choose a shorter data directory in exocomp.hcl")
 	}
 	w := work{
 		home:       filepath.Join(dir, "home"),
@@ -219,7 +211,7 @@ func inert(vars map[string]any) (any, error) {
 func inertValue(v any) any {
 	switch v := v.(type) {
 	case string:
-		if strings.Contains(v, "{{") || strings.Contains(v, "{%") || strings.Contains(v, "{#") {
+		if inventory.IsTemplate(v) {
 			return map[string]any{"__ansible_unsafe": v}
 		}
 	case map[string]any:

@@ -80,7 +80,8 @@ func (a *app) examine(ctx context.Context, file string) []check {
 	checks := []check{passed("configuration", says)}
 	c, err := a.dial(ctx)
 	if err != nil {
-		checks = append(checks, directory("data", cfg.DataDir), directory("runtime", cfg.RuntimeDir), failed("daemon", err))
+		checks = append(checks, directory("data", cfg.DataDir), directory("runtime", cfg.RuntimeDir))
+		checks = append(append(checks, ledgerCheck(ctx, cfg)...), failed("daemon", err))
 		return append(checks, toolChecks(daemon.Tools(ctx, cfg))...)
 	}
 	defer func() { _ = c.Close() }()
@@ -107,6 +108,20 @@ func passed(name, says string) check { return check{Name: name, OK: true, Says: 
 func failed(name string, err error) check {
 	f := orchestrator.FailureOf(err)
 	return check{Name: name, Says: f.Message, Next: f.Hint}
+}
+
+// ledgerCheck reads the ledger that a daemon with these settings would open, if
+// there is one.
+func ledgerCheck(ctx context.Context, cfg daemon.Config) []check {
+	err := daemon.CheckLedger(ctx, cfg)
+	switch {
+	case errors.Is(err, orchestrator.ErrNotFound):
+		return nil
+	case err != nil:
+		return []check{failed("ledger", err)}
+	default:
+		return []check{passed("ledger", cfg.Ledger())}
+	}
 }
 
 func toolChecks(tools []rpc.Tool) []check {

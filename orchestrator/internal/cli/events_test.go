@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,23 +41,5 @@ func TestMistakesInNumbersAreRefused(t *testing.T) {
 	}
 	if r, err := svc.GetRun(context.Background(), "edge"); err != nil || r.State != orchestrator.RunFailed {
 		t.Errorf("the run is %s, %v: a refused resume changes nothing", r.State, err)
-	}
-}
-
-func TestDoctorNamesADirectoryThatOthersMayWrite(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	config := filepath.Join(t.TempDir(), "exocomp.hcl")
-	if err := os.WriteFile(config, []byte("data_dir = \""+dir+"\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	got := run(t, nil, "doctor", "--config", config)
-	if got.code != exitFailed || !strings.Contains(got.out, "may be written by other users") || !strings.Contains(got.out, "chmod go-w "+dir) {
-		t.Errorf("doctor: %+v", got)
 	}
 }

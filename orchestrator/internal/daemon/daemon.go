@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -43,7 +44,8 @@ type Daemon struct {
 	engine    *engine.Engine
 
 	denials denials
-	adding  sync.Mutex // held while a workspace is compared with the others and added
+	damage  atomic.Pointer[error] // what the newest check of the ledger found
+	adding  sync.Mutex            // held while a workspace is compared with the others and added
 }
 
 // Run is `exocomp serve`: it opens the data directory, listens, recovers, and

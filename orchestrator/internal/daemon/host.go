@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/exocomp/exocomp/orchestrator"
-	"github.com/exocomp/exocomp/orchestrator/internal/hostkeys"
 	"github.com/exocomp/exocomp/orchestrator/rpc"
 	"github.com/exocomp/exocomp/seeds"
 )
@@ -16,12 +15,6 @@ import (
 // ListPins implements [rpc.Hosts].
 func (d *Daemon) ListPins(ctx context.Context, filter orchestrator.PinFilter) ([]orchestrator.Pin, error) {
 	return d.ledger.Pins(ctx, filter)
-}
-
-// GetKnownHosts implements [rpc.Hosts].
-func (d *Daemon) GetKnownHosts(ctx context.Context) ([]byte, error) {
-	pins, err := d.ledger.Pins(ctx, orchestrator.PinFilter{})
-	return hostkeys.KnownHosts(pins), err
 }
 
 // GetFleetKey implements [rpc.Hosts].

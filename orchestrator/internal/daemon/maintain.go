@@ -2,17 +2,19 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/jobs"
+	"github.com/exocomp/exocomp/orchestrator/internal/ledger"
 )
 
 const maintenanceInterval = 6 * time.Hour
 
-// maintain removes what is older than its retention. It begins when the jobs of
-// the daemon before are taken up: what they did stands in the directories that
-// are pruned.
+// maintain removes what is older than its retention, and checks the ledger. It
+// begins when the jobs of the daemon before are taken up: what they did stands in
+// the directories that are pruned.
 func (d *Daemon) maintain(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -23,6 +25,7 @@ func (d *Daemon) maintain(ctx context.Context) error {
 	defer t.Stop()
 	for {
 		d.prune(ctx, time.Now().Add(-orchestrator.LogRetention))
+		d.check(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -44,6 +47,30 @@ func (d *Daemon) prune(ctx context.Context, before time.Time) {
 			d.log.Error("prune "+what, "err", err)
 		}
 	}
+}
+
+// CheckLedger reads the whole ledger of a daemon that does not run, for `exocomp
+// doctor`. One that is not there yet is [orchestrator.CodeNotFound].
+func CheckLedger(ctx context.Context, cfg Config) (err error) {
+	l, err := ledger.Open(ctx, cfg.Ledger(), ledger.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	return l.Check(ctx)
+}
+
+// check reads the whole ledger; damage is a warning of the daemon's status.
+func (d *Daemon) check(ctx context.Context) {
+	err := d.ledger.Check(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		d.log.Error("check ledger", "err", err)
+		err = orchestrator.FailureOf(err).Err()
+	}
+	d.damage.Store(&err)
 }
 
 func (d *Daemon) pruneLogs(ctx context.Context, before time.Time) error {

@@ -85,7 +85,7 @@ func TestSnapshotIsStoredWholeOrNotAtAll(t *testing.T) {
 	good := taken(t)
 	other := "sha256:" + strings.Repeat("0", 64)
 	var archive bytes.Buffer
-	if _, err := good.WriteTo(&archive); err != nil {
+	if _, err := archive.ReadFrom(good.NewReader()); err != nil {
 		t.Fatal(err)
 	}
 	// A byte into the file's content, which follows a header of 512 bytes; what

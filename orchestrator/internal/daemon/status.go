@@ -25,6 +25,9 @@ func (d *Daemon) GetStatus(ctx context.Context) (rpc.Status, error) {
 	if st.Running, st.Queued, err = d.ledger.CountJobs(ctx); err != nil {
 		return st, err
 	}
+	if damage := d.damage.Load(); damage != nil && *damage != nil {
+		st.Warnings = append(st.Warnings, (*damage).Error())
+	}
 	if !inMemory(d.cfg.RuntimeDir) {
 		st.Warnings = append(st.Warnings, "the runtime directory "+d.cfg.RuntimeDir+" is not a tmpfs: saved plans and job files touch the disk; set runtime_dir in exocomp.hcl")
 	}

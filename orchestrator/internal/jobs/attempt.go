@@ -87,25 +87,21 @@ func (a *Attempt) prepare() error {
 	return nil
 }
 
-const (
-	// maxSocketPath is what sun_path holds besides the final NUL (unix(7)).
-	maxSocketPath = 107
-	// sshControlName is the room that a control socket needs in cp/: ten
-	// characters of Ansible's hash and ssh's temporary suffix of seventeen.
-	sshControlName = 27
-)
+// sshControlName is the room that a control socket needs in cp/: ten characters
+// of Ansible's hash and ssh's temporary suffix of seventeen.
+const sshControlName = 27
 
 // checkSocketPaths refuses a runtime directory below which the sockets of an
 // attempt could not be bound.
 func checkSocketPaths(runtimeDir string, id orchestrator.AttemptID) error {
 	work := workDir(runtimeDir, id)
 	longest := max(len(filepath.Join(work, agentSocket)), len(filepath.Join(work, "cp"))+1+sshControlName)
-	if longest <= maxSocketPath {
+	if longest <= durable.MaxSocketPath {
 		return nil
 	}
 	return orchestrator.Errorf(orchestrator.CodeInvalid,
 		"the runtime directory %s is %d bytes too long: the path of a unix socket in it holds at most %d",
-		runtimeDir, longest-maxSocketPath, maxSocketPath).
+		runtimeDir, longest-durable.MaxSocketPath, durable.MaxSocketPath).
 		WithHint("choose a shorter runtime directory")
 }
 
@@ -121,14 +117,6 @@ func workDir(runtimeDir string, id orchestrator.AttemptID) string {
 func (a *Attempt) control(phase string) control {
 	return control{filepath.Join(a.ControlDir, phase)}
 }
-
-// StdoutPath returns where the raw output of a phase is, if its tool ran and
-// it was kept.
-func (a *Attempt) StdoutPath(phase string) string { return a.control(phase).stdoutPath() }
-
-// EventsPath returns where the raw events of a phase are, if its tool ran and
-// had a descriptor for them.
-func (a *Attempt) EventsPath(phase string) string { return a.control(phase).eventsPath() }
 
 // Logf appends a line to the attempt's log. It must not hold a secret: nothing
 // is redacted here.

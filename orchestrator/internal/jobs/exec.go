@@ -34,7 +34,7 @@ func (a *Attempt) Exec(ctx context.Context, t Tool) (Result, error) {
 	lines := newLineReaders(t, c)
 	defer lines.close()
 
-	started, adopted := false, true
+	started := false
 	for {
 		found, err := a.see(c)
 		if err != nil {
@@ -45,7 +45,7 @@ func (a *Attempt) Exec(ctx context.Context, t Tool) (Result, error) {
 		case phaseFinished:
 			closeLock(found.lock)
 			a.drain(lines, t.Phase)
-			return a.finish(ctx, t, c, found.outcome, adopted)
+			return a.finish(ctx, t, c, found.outcome)
 		case phaseLost:
 			defer closeLock(found.lock)
 			err := a.lose(ctx, t, c, found)
@@ -61,7 +61,7 @@ func (a *Attempt) Exec(ctx context.Context, t Tool) (Result, error) {
 				return Result{}, orchestrator.Errorf(orchestrator.CodeInternal,
 					"the supervisor of phase %s ended before it started anything: %s", t.Phase, c.lastWords())
 			}
-			started, adopted = true, false
+			started = true
 			if err := t.prepare(); err != nil {
 				closeLock(found.lock)
 				return Result{}, err
@@ -81,7 +81,7 @@ func (a *Attempt) Exec(ctx context.Context, t Tool) (Result, error) {
 		if stuck != nil {
 			a.slog.Warn("a supervisor does not end after its result", "phase", t.Phase)
 			a.drain(lines, t.Phase)
-			return a.finish(ctx, t, c, stuck, adopted)
+			return a.finish(ctx, t, c, stuck)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (a *Attempt) drain(lines *lineReaders, phase string) {
 }
 
 // finish makes a result of what the supervisor left.
-func (a *Attempt) finish(ctx context.Context, t Tool, c control, o *outcome, adopted bool) (Result, error) {
+func (a *Attempt) finish(ctx context.Context, t Tool, c control, o *outcome) (Result, error) {
 	a.fault(fault.AfterResult, t.Phase)
 	a.read[t.Phase] = true
 	if o.StartError != "" {
@@ -103,7 +103,7 @@ func (a *Attempt) finish(ctx context.Context, t Tool, c control, o *outcome, ado
 	}
 	r := Result{
 		ExitCode: o.ExitCode, Signal: o.Signal, StartedAt: o.StartedAt, FinishedAt: o.FinishedAt,
-		Cancelled: o.Told && a.isCancelled(ctx), Adopted: adopted,
+		Cancelled: o.Told && a.isCancelled(ctx),
 	}
 	r.StdoutPath, r.EventsPath = t.kept(c)
 	return r, nil

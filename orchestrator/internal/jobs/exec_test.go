@@ -31,7 +31,7 @@ func TestExecTellsHowTheToolEnded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.ExitCode != c.code || r.Signal != c.signal || r.Cancelled || r.Adopted || r.Succeeded() != (c.code == 0) {
+		if r.ExitCode != c.code || r.Signal != c.signal || r.Cancelled || r.Succeeded() != (c.code == 0) {
 			t.Errorf("%s: result = %+v", c.phase, r)
 		}
 		if r.StartedAt.IsZero() || r.FinishedAt.Before(r.StartedAt) {
@@ -53,7 +53,7 @@ func TestExecOfAFinishedPhaseRunsNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.ExitCode != 3 || r.Adopted != (i == 1) || r.EventsPath != a.EventsPath("play") {
+		if r.ExitCode != 3 || r.EventsPath != a.control("play").eventsPath() {
 			t.Errorf("call %d: result = %+v", i+1, r)
 		}
 		if want := []string{"one", "two"}; !slices.Equal(events, want) {
@@ -342,8 +342,9 @@ func TestPidsAreBelievedOnlyOfTheSameProcessAndBoot(t *testing.T) {
 				t.Error("signalled a process that is not the supervisor")
 			}
 			_, err := a.Exec(t.Context(), w.tool(phaseSpec{Phase: "apply", Script: "exit 0", Graceful: true}))
-			if !errors.Is(err, ErrLost) || SameBoot(err) != c.sameBoot {
-				t.Errorf("error = %v with same boot %v, want lost with %v", err, SameBoot(err), c.sameBoot)
+			var lost *LostError
+			if !errors.As(err, &lost) || lost.SameBoot != c.sameBoot {
+				t.Errorf("error = %v, want lost with same boot %v", err, c.sameBoot)
 			}
 			if exists(w.control("apply").path("terminated")) {
 				t.Error("a process that is not the tool was told to end")

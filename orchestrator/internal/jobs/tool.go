@@ -66,7 +66,6 @@ type Result struct {
 	StartedAt  time.Time
 	FinishedAt time.Time
 	Cancelled  bool   // it was told to end because a person asked
-	Adopted    bool   // it was not this call that started it
 	StdoutPath string // with KeepStdout
 	EventsPath string // with Events
 }
@@ -106,12 +105,6 @@ func (e *LostError) Error() string {
 		return "the machine was restarted during phase " + e.Phase
 	}
 	return "the supervisor of phase " + e.Phase + " ended without a result"
-}
-
-// SameBoot reports whether err is a [LostError] of the boot that still runs.
-func SameBoot(err error) bool {
-	var lost *LostError
-	return errors.As(err, &lost) && lost.SameBoot
 }
 
 // Is makes a LostError an [ErrLost].

@@ -12,7 +12,6 @@ import (
 	"text/template"
 
 	"github.com/exocomp/exocomp/orchestrator"
-	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 )
 
 var update = flag.Bool("update", false, "write the generated files")
@@ -35,7 +34,7 @@ func golden(t *testing.T, path string, want []byte) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := durable.WriteFile(path, want, durable.SharedFile); err != nil {
+		if err := os.WriteFile(path, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

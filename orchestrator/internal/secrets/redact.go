@@ -22,33 +22,19 @@ const redactedMark = "[redacted]"
 // What it does not see: a value cut or wrapped in the middle (`base64` wraps at
 // 76 columns), compressed or encrypted, or the up to six bits that a base64
 // character at a value's edge shares with its neighbour.
-type Redactor struct {
-	auto  *automaton
-	short []int
-}
+type Redactor struct{ auto *automaton }
 
-// NewRedactor returns a redactor of values. Empty values are nothing.
+// NewRedactor returns a redactor of the values that are not shorter than
+// [MinRedacted].
 func NewRedactor(values []orchestrator.Secret) *Redactor {
-	r := &Redactor{}
 	var patterns []string
-	for i, v := range values {
-		value := v.Reveal()
-		if value == "" {
-			continue
+	for _, v := range values {
+		if value := v.Reveal(); len(value) >= MinRedacted {
+			patterns = append(patterns, forms(value)...)
 		}
-		if len(value) < MinRedacted {
-			r.short = append(r.short, i)
-			continue
-		}
-		patterns = append(patterns, forms(value)...)
 	}
-	r.auto = newAutomaton(patterns)
-	return r
+	return &Redactor{newAutomaton(patterns)}
 }
-
-// TooShort returns the indices of the values that are not taken out because
-// they are shorter than [MinRedacted].
-func (r *Redactor) TooShort() []int { return r.short }
 
 // Writer returns a writer that passes to w what is written to it, with each
 // stretch of secrets replaced by `[redacted]`, wherever the chunks are cut.

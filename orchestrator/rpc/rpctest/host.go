@@ -91,6 +91,3 @@ func (s *Service) GetFleetKey(context.Context) (string, error) { return s.FleetK
 func (s *Service) GetOnboardVars(context.Context, string) (rpc.OnboardVars, error) {
 	return s.OnboardVars, nil
 }
-
-// GetKnownHosts implements [rpc.Hosts].
-func (s *Service) GetKnownHosts(context.Context) ([]byte, error) { return s.KnownHosts, nil }

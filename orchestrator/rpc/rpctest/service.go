@@ -22,7 +22,6 @@ type Service struct {
 	Pins        []orchestrator.Pin
 	FleetKey    string
 	OnboardVars rpc.OnboardVars
-	KnownHosts  []byte
 
 	mu         sync.Mutex
 	changed    chan struct{} // closed and replaced at every change

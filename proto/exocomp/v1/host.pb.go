@@ -879,86 +879,6 @@ func (x *OnboardVars) GetCommand() []string {
 	return nil
 }
 
-type GetKnownHostsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetKnownHostsRequest) Reset() {
-	*x = GetKnownHostsRequest{}
-	mi := &file_exocomp_v1_host_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetKnownHostsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetKnownHostsRequest) ProtoMessage() {}
-
-func (x *GetKnownHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_host_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetKnownHostsRequest.ProtoReflect.Descriptor instead.
-func (*GetKnownHostsRequest) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_host_proto_rawDescGZIP(), []int{14}
-}
-
-type GetKnownHostsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Content       []byte                 `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetKnownHostsResponse) Reset() {
-	*x = GetKnownHostsResponse{}
-	mi := &file_exocomp_v1_host_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetKnownHostsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetKnownHostsResponse) ProtoMessage() {}
-
-func (x *GetKnownHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_host_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetKnownHostsResponse.ProtoReflect.Descriptor instead.
-func (*GetKnownHostsResponse) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_host_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *GetKnownHostsResponse) GetContent() []byte {
-	if x != nil {
-		return x.Content
-	}
-	return nil
-}
-
 var File_exocomp_v1_host_proto protoreflect.FileDescriptor
 
 const file_exocomp_v1_host_proto_rawDesc = "" +
@@ -1011,10 +931,7 @@ const file_exocomp_v1_host_proto_rawDesc = "" +
 	"\x04vars\x18\x01 \x01(\v2\x17.exocomp.v1.OnboardVarsR\x04vars\";\n" +
 	"\vOnboardVars\x12\x12\n" +
 	"\x04json\x18\x01 \x01(\tR\x04json\x12\x18\n" +
-	"\acommand\x18\x02 \x03(\tR\acommand\"\x16\n" +
-	"\x14GetKnownHostsRequest\"1\n" +
-	"\x15GetKnownHostsResponse\x12\x18\n" +
-	"\acontent\x18\x01 \x01(\fR\acontent*p\n" +
+	"\acommand\x18\x02 \x03(\tR\acommand*p\n" +
 	"\tPinSource\x12\x1a\n" +
 	"\x16PIN_SOURCE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14PIN_SOURCE_FIRST_USE\x10\x01\x12\x15\n" +
@@ -1023,15 +940,14 @@ const file_exocomp_v1_host_proto_rawDesc = "" +
 	"\x05Login\x12\x15\n" +
 	"\x11LOGIN_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10LOGIN_AUTOMATION\x10\x01\x12\x13\n" +
-	"\x0fLOGIN_INVENTORY\x10\x022\xf3\x03\n" +
+	"\x0fLOGIN_INVENTORY\x10\x022\x9d\x03\n" +
 	"\vHostService\x12E\n" +
 	"\bListPins\x12\x1b.exocomp.v1.ListPinsRequest\x1a\x1c.exocomp.v1.ListPinsResponse\x12K\n" +
 	"\n" +
 	"ForgetHost\x12\x1d.exocomp.v1.ForgetHostRequest\x1a\x1e.exocomp.v1.ForgetHostResponse\x12Q\n" +
 	"\fOnboardHosts\x12\x1f.exocomp.v1.OnboardHostsRequest\x1a .exocomp.v1.OnboardHostsResponse\x12N\n" +
 	"\vGetFleetKey\x12\x1e.exocomp.v1.GetFleetKeyRequest\x1a\x1f.exocomp.v1.GetFleetKeyResponse\x12W\n" +
-	"\x0eGetOnboardVars\x12!.exocomp.v1.GetOnboardVarsRequest\x1a\".exocomp.v1.GetOnboardVarsResponse\x12T\n" +
-	"\rGetKnownHosts\x12 .exocomp.v1.GetKnownHostsRequest\x1a!.exocomp.v1.GetKnownHostsResponseB7Z5github.com/exocomp/exocomp/proto/exocomp/v1;exocompv1b\x06proto3"
+	"\x0eGetOnboardVars\x12!.exocomp.v1.GetOnboardVarsRequest\x1a\".exocomp.v1.GetOnboardVarsResponseB7Z5github.com/exocomp/exocomp/proto/exocomp/v1;exocompv1b\x06proto3"
 
 var (
 	file_exocomp_v1_host_proto_rawDescOnce sync.Once
@@ -1046,7 +962,7 @@ func file_exocomp_v1_host_proto_rawDescGZIP() []byte {
 }
 
 var file_exocomp_v1_host_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_exocomp_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_exocomp_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_exocomp_v1_host_proto_goTypes = []any{
 	(PinSource)(0),                 // 0: exocomp.v1.PinSource
 	(Login)(0),                     // 1: exocomp.v1.Login
@@ -1064,35 +980,31 @@ var file_exocomp_v1_host_proto_goTypes = []any{
 	(*GetOnboardVarsRequest)(nil),  // 13: exocomp.v1.GetOnboardVarsRequest
 	(*GetOnboardVarsResponse)(nil), // 14: exocomp.v1.GetOnboardVarsResponse
 	(*OnboardVars)(nil),            // 15: exocomp.v1.OnboardVars
-	(*GetKnownHostsRequest)(nil),   // 16: exocomp.v1.GetKnownHostsRequest
-	(*GetKnownHostsResponse)(nil),  // 17: exocomp.v1.GetKnownHostsResponse
-	(*timestamppb.Timestamp)(nil),  // 18: google.protobuf.Timestamp
-	(*Job)(nil),                    // 19: exocomp.v1.Job
+	(*timestamppb.Timestamp)(nil),  // 16: google.protobuf.Timestamp
+	(*Job)(nil),                    // 17: exocomp.v1.Job
 }
 var file_exocomp_v1_host_proto_depIdxs = []int32{
 	0,  // 0: exocomp.v1.Pin.source:type_name -> exocomp.v1.PinSource
-	18, // 1: exocomp.v1.Pin.added_at:type_name -> google.protobuf.Timestamp
-	18, // 2: exocomp.v1.Pin.retired_at:type_name -> google.protobuf.Timestamp
+	16, // 1: exocomp.v1.Pin.added_at:type_name -> google.protobuf.Timestamp
+	16, // 2: exocomp.v1.Pin.retired_at:type_name -> google.protobuf.Timestamp
 	3,  // 3: exocomp.v1.Pin.users:type_name -> exocomp.v1.PinUser
 	2,  // 4: exocomp.v1.ListPinsResponse.pins:type_name -> exocomp.v1.Pin
 	2,  // 5: exocomp.v1.ForgetHostResponse.pin:type_name -> exocomp.v1.Pin
 	9,  // 6: exocomp.v1.OnboardHostsRequest.spec:type_name -> exocomp.v1.OnboardSpec
-	19, // 7: exocomp.v1.OnboardHostsResponse.job:type_name -> exocomp.v1.Job
+	17, // 7: exocomp.v1.OnboardHostsResponse.job:type_name -> exocomp.v1.Job
 	15, // 8: exocomp.v1.GetOnboardVarsResponse.vars:type_name -> exocomp.v1.OnboardVars
 	4,  // 9: exocomp.v1.HostService.ListPins:input_type -> exocomp.v1.ListPinsRequest
 	6,  // 10: exocomp.v1.HostService.ForgetHost:input_type -> exocomp.v1.ForgetHostRequest
 	8,  // 11: exocomp.v1.HostService.OnboardHosts:input_type -> exocomp.v1.OnboardHostsRequest
 	11, // 12: exocomp.v1.HostService.GetFleetKey:input_type -> exocomp.v1.GetFleetKeyRequest
 	13, // 13: exocomp.v1.HostService.GetOnboardVars:input_type -> exocomp.v1.GetOnboardVarsRequest
-	16, // 14: exocomp.v1.HostService.GetKnownHosts:input_type -> exocomp.v1.GetKnownHostsRequest
-	5,  // 15: exocomp.v1.HostService.ListPins:output_type -> exocomp.v1.ListPinsResponse
-	7,  // 16: exocomp.v1.HostService.ForgetHost:output_type -> exocomp.v1.ForgetHostResponse
-	10, // 17: exocomp.v1.HostService.OnboardHosts:output_type -> exocomp.v1.OnboardHostsResponse
-	12, // 18: exocomp.v1.HostService.GetFleetKey:output_type -> exocomp.v1.GetFleetKeyResponse
-	14, // 19: exocomp.v1.HostService.GetOnboardVars:output_type -> exocomp.v1.GetOnboardVarsResponse
-	17, // 20: exocomp.v1.HostService.GetKnownHosts:output_type -> exocomp.v1.GetKnownHostsResponse
-	15, // [15:21] is the sub-list for method output_type
-	9,  // [9:15] is the sub-list for method input_type
+	5,  // 14: exocomp.v1.HostService.ListPins:output_type -> exocomp.v1.ListPinsResponse
+	7,  // 15: exocomp.v1.HostService.ForgetHost:output_type -> exocomp.v1.ForgetHostResponse
+	10, // 16: exocomp.v1.HostService.OnboardHosts:output_type -> exocomp.v1.OnboardHostsResponse
+	12, // 17: exocomp.v1.HostService.GetFleetKey:output_type -> exocomp.v1.GetFleetKeyResponse
+	14, // 18: exocomp.v1.HostService.GetOnboardVars:output_type -> exocomp.v1.GetOnboardVarsResponse
+	14, // [14:19] is the sub-list for method output_type
+	9,  // [9:14] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name
@@ -1110,7 +1022,7 @@ func file_exocomp_v1_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_exocomp_v1_host_proto_rawDesc), len(file_exocomp_v1_host_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   16,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

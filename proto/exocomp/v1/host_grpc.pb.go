@@ -24,7 +24,6 @@ const (
 	HostService_OnboardHosts_FullMethodName   = "/exocomp.v1.HostService/OnboardHosts"
 	HostService_GetFleetKey_FullMethodName    = "/exocomp.v1.HostService/GetFleetKey"
 	HostService_GetOnboardVars_FullMethodName = "/exocomp.v1.HostService/GetOnboardVars"
-	HostService_GetKnownHosts_FullMethodName  = "/exocomp.v1.HostService/GetKnownHosts"
 )
 
 // HostServiceClient is the client API for HostService service.
@@ -43,7 +42,8 @@ type HostServiceClient interface {
 	ForgetHost(ctx context.Context, in *ForgetHostRequest, opts ...grpc.CallOption) (*ForgetHostResponse, error)
 	// OnboardHosts queues the onboarding of some hosts of one workspace. It may be
 	// repeated with the same key, which answers with the same job. Codes: invalid,
-	// not-found, conflict (the key was used for something else).
+	// not-found, conflict (the key was used for something else), refused (the
+	// inventory's published file is lost or changed).
 	OnboardHosts(ctx context.Context, in *OnboardHostsRequest, opts ...grpc.CallOption) (*OnboardHostsResponse, error)
 	// GetFleetKey reads the public half of the fleet key. It changes nothing and
 	// may be repeated.
@@ -51,9 +51,6 @@ type HostServiceClient interface {
 	// GetOnboardVars tells how to onboard one host by hand. It changes nothing and
 	// may be repeated. Codes: invalid (the name is not unique), not-found.
 	GetOnboardVars(ctx context.Context, in *GetOnboardVarsRequest, opts ...grpc.CallOption) (*GetOnboardVarsResponse, error)
-	// GetKnownHosts reads the pins in the form of known_hosts (sshd(8)). It changes
-	// nothing and may be repeated.
-	GetKnownHosts(ctx context.Context, in *GetKnownHostsRequest, opts ...grpc.CallOption) (*GetKnownHostsResponse, error)
 }
 
 type hostServiceClient struct {
@@ -114,16 +111,6 @@ func (c *hostServiceClient) GetOnboardVars(ctx context.Context, in *GetOnboardVa
 	return out, nil
 }
 
-func (c *hostServiceClient) GetKnownHosts(ctx context.Context, in *GetKnownHostsRequest, opts ...grpc.CallOption) (*GetKnownHostsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetKnownHostsResponse)
-	err := c.cc.Invoke(ctx, HostService_GetKnownHosts_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // HostServiceServer is the server API for HostService service.
 // All implementations must embed UnimplementedHostServiceServer
 // for forward compatibility.
@@ -140,7 +127,8 @@ type HostServiceServer interface {
 	ForgetHost(context.Context, *ForgetHostRequest) (*ForgetHostResponse, error)
 	// OnboardHosts queues the onboarding of some hosts of one workspace. It may be
 	// repeated with the same key, which answers with the same job. Codes: invalid,
-	// not-found, conflict (the key was used for something else).
+	// not-found, conflict (the key was used for something else), refused (the
+	// inventory's published file is lost or changed).
 	OnboardHosts(context.Context, *OnboardHostsRequest) (*OnboardHostsResponse, error)
 	// GetFleetKey reads the public half of the fleet key. It changes nothing and
 	// may be repeated.
@@ -148,9 +136,6 @@ type HostServiceServer interface {
 	// GetOnboardVars tells how to onboard one host by hand. It changes nothing and
 	// may be repeated. Codes: invalid (the name is not unique), not-found.
 	GetOnboardVars(context.Context, *GetOnboardVarsRequest) (*GetOnboardVarsResponse, error)
-	// GetKnownHosts reads the pins in the form of known_hosts (sshd(8)). It changes
-	// nothing and may be repeated.
-	GetKnownHosts(context.Context, *GetKnownHostsRequest) (*GetKnownHostsResponse, error)
 	mustEmbedUnimplementedHostServiceServer()
 }
 
@@ -175,9 +160,6 @@ func (UnimplementedHostServiceServer) GetFleetKey(context.Context, *GetFleetKeyR
 }
 func (UnimplementedHostServiceServer) GetOnboardVars(context.Context, *GetOnboardVarsRequest) (*GetOnboardVarsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetOnboardVars not implemented")
-}
-func (UnimplementedHostServiceServer) GetKnownHosts(context.Context, *GetKnownHostsRequest) (*GetKnownHostsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetKnownHosts not implemented")
 }
 func (UnimplementedHostServiceServer) mustEmbedUnimplementedHostServiceServer() {}
 func (UnimplementedHostServiceServer) testEmbeddedByValue()                     {}
@@ -290,24 +272,6 @@ func _HostService_GetOnboardVars_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
-func _HostService_GetKnownHosts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetKnownHostsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(HostServiceServer).GetKnownHosts(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: HostService_GetKnownHosts_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(HostServiceServer).GetKnownHosts(ctx, req.(*GetKnownHostsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // HostService_ServiceDesc is the grpc.ServiceDesc for HostService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -334,10 +298,6 @@ var HostService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetOnboardVars",
 			Handler:    _HostService_GetOnboardVars_Handler,
-		},
-		{
-			MethodName: "GetKnownHosts",
-			Handler:    _HostService_GetKnownHosts_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

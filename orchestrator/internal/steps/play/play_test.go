@@ -1,7 +1,6 @@
 package play_test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"os"
@@ -47,7 +46,5 @@ func newHandler(t *testing.T, s *steptest.Site) jobs.Handler {
 type archive struct{ *playbook.Snapshot }
 
 func (a archive) Open(string) (io.ReadCloser, error) {
-	var b bytes.Buffer
-	_, err := a.WriteTo(&b)
-	return io.NopCloser(&b), err
+	return io.NopCloser(a.NewReader()), nil
 }
