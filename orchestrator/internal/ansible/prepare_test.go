@@ -83,6 +83,8 @@ func TestPrepareBuildsTheEnvironment(t *testing.T) {
 		"ANSIBLE_INVENTORY_ENABLED=yaml,host_list,script,auto,ini,toml",
 		"ANSIBLE_LOCAL_TEMP=" + dir + "/tmp",
 		"ANSIBLE_NOCOLOR=1",
+		"ANSIBLE_PARAMIKO_HOST_KEY_AUTO_ADD=False",
+		"ANSIBLE_PARAMIKO_RECORD_HOST_KEYS=False",
 		"ANSIBLE_PIPELINING=1",
 		"ANSIBLE_REMOTE_TMP=$HOME/.ansible/tmp",
 		"ANSIBLE_RETRY_FILES_ENABLED=0",
