@@ -40,6 +40,9 @@ const (
 	EventDrainStarted       EventKind = "drain.started"
 	EventDrainEnded         EventKind = "drain.ended"
 	EventCallDenied         EventKind = "call.denied"
+	EventProvisionTaken     EventKind = "provision.taken" // a resource has the workspace now
+	EventProvisionReleased  EventKind = "provision.released"
+	EventProvisionEnded     EventKind = "provision.ended"
 )
 
 // Security reports whether the kind belongs to the security stream.

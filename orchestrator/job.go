@@ -16,10 +16,13 @@ const (
 	JobWorkspaceApply JobKind = "workspace-apply"
 	// JobHostOnboard is a standalone onboarding of some hosts.
 	JobHostOnboard JobKind = "host-onboard"
+	// JobLeavePlay is the playbook that an `exocomp_provision` runs when it is
+	// destroyed.
+	JobLeavePlay JobKind = "leave-play"
 )
 
 // JobKinds lists every kind.
-var JobKinds = []JobKind{JobStep, JobWorkspaceApply, JobHostOnboard}
+var JobKinds = []JobKind{JobStep, JobWorkspaceApply, JobHostOnboard, JobLeavePlay}
 
 // JobState is where a job stands.
 type JobState string
@@ -87,11 +90,12 @@ type Attempt struct {
 // JobSpec is what a standalone job was asked to do. A step's job has none: its
 // run's [RunSpec] says.
 type JobSpec struct {
-	Hosts         []string `json:"hosts,omitempty"`          // host-onboard: names in the workspace's inventory
-	Rotate        bool     `json:"rotate,omitempty"`         // host-onboard: replace changed pins
-	AcceptLost    bool     `json:"accept_lost,omitempty"`    // workspace-apply
-	SSHIdentities []string `json:"ssh_identities,omitempty"` // host-onboard: absolute paths
-	RefreshOnly   bool     `json:"refresh_only,omitempty"`   // workspace-apply: capture the outputs, apply nothing
+	Hosts         []string  `json:"hosts,omitempty"`          // host-onboard: names in the workspace's inventory
+	Rotate        bool      `json:"rotate,omitempty"`         // host-onboard: replace changed pins
+	AcceptLost    bool      `json:"accept_lost,omitempty"`    // workspace-apply
+	SSHIdentities []string  `json:"ssh_identities,omitempty"` // host-onboard: absolute paths
+	RefreshOnly   bool      `json:"refresh_only,omitempty"`   // workspace-apply: capture the outputs, apply nothing
+	Play          *PlaySpec `json:"play,omitempty"`           // leave-play
 }
 
 // Turn is a place in a workspace's queue, first in, first out. The oldest open

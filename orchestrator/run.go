@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -81,6 +82,7 @@ type Run struct {
 	State       RunState  `json:"state"`
 	Spec        RunSpec   `json:"spec"`
 	Inventory   string    `json:"inventory,omitempty"` // digest that step 1 recorded and steps 2 to 4 require; empty before
+	Resource    bool      `json:"resource,omitempty"`  // an exocomp_provision asked for it
 	SubmittedBy Peer      `json:"submitted_by,omitzero"`
 	CreatedAt   time.Time `json:"created_at,omitzero"`
 	FinishedAt  time.Time `json:"finished_at,omitzero"` // set iff the state is final
@@ -120,6 +122,13 @@ type RunSpec struct {
 	Egress          []int         `json:"egress,omitempty"`           // TCP ports besides 22
 	SSHIdentities   []string      `json:"ssh_identities,omitempty"`   // absolute paths on the daemon's host
 	AcceptLost      bool          `json:"accept_lost,omitempty"`      // go on although creates may be lost
+
+	// Vars are extra variables of step 4, a JSON object. Strings in them are
+	// data: a template is not evaluated.
+	Vars json.RawMessage `json:"vars,omitempty"`
+	// Revision is an opaque text that makes the same work new work when it
+	// changes: a digest of a resource's triggers.
+	Revision string `json:"revision,omitempty"`
 }
 
 // PlaybookRef names a playbook inside an uploaded snapshot.
@@ -147,6 +156,7 @@ func (s RunSpec) Validate() error {
 	for _, f := range s.SSHIdentities {
 		m.absolute("--ssh-identity", f)
 	}
+	m.Add(ValidateVars(s.Vars))
 	return m.Err()
 }
 

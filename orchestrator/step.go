@@ -58,6 +58,7 @@ type StepTrigger string
 
 const (
 	TriggerRelease StepTrigger = "release" // the step before it succeeded, or the turn came
+	TriggerSupply  StepTrigger = "supply"  // the caller did the work of the step
 	TriggerStart   StepTrigger = "start"   // a worker claimed the job
 	TriggerPark    StepTrigger = "park"    // the plan needs a person
 	TriggerApprove StepTrigger = "approve" // a person said yes
@@ -79,6 +80,7 @@ type StepTransition struct {
 // diagram in the documentation are generated from it.
 var StepTransitions = []StepTransition{
 	{StepBlocked, TriggerRelease, StepReady},
+	{StepBlocked, TriggerSupply, StepSucceeded},
 	{StepBlocked, TriggerCancel, StepCancelled},
 	{StepReady, TriggerStart, StepRunning},
 	{StepReady, TriggerCancel, StepCancelled},

@@ -62,6 +62,7 @@ func jobSpecToWire(s orchestrator.JobSpec) *exocompv1.JobSpec {
 		AcceptLost:    s.AcceptLost,
 		SshIdentities: s.SSHIdentities,
 		RefreshOnly:   s.RefreshOnly,
+		Play:          playSpecToWire(s.Play),
 	}
 }
 
@@ -72,6 +73,26 @@ func jobSpecFromWire(s *exocompv1.JobSpec) orchestrator.JobSpec {
 		AcceptLost:    s.GetAcceptLost(),
 		SSHIdentities: s.GetSshIdentities(),
 		RefreshOnly:   s.GetRefreshOnly(),
+		Play:          optional(s.GetPlay(), playSpecFromWire),
+	}
+}
+
+func playSpecToWire(s *orchestrator.PlaySpec) *exocompv1.PlaySpec {
+	if s == nil {
+		return nil
+	}
+	return &exocompv1.PlaySpec{
+		Playbook:      playbookToWire(&s.Playbook),
+		Vars:          s.Vars,
+		SshIdentities: s.SSHIdentities,
+	}
+}
+
+func playSpecFromWire(s *exocompv1.PlaySpec) orchestrator.PlaySpec {
+	return orchestrator.PlaySpec{
+		Playbook:      playbookFromWire(s.GetPlaybook()),
+		Vars:          s.GetVars(),
+		SSHIdentities: s.GetSshIdentities(),
 	}
 }
 

@@ -17,6 +17,7 @@ func runToWire(r orchestrator.Run) *exocompv1.Run {
 		CreatedAt:   timeToWire(r.CreatedAt),
 		FinishedAt:  timeToWire(r.FinishedAt),
 		Steps:       convert(r.Steps, stepToWire),
+		Resource:    r.Resource,
 	}
 }
 
@@ -32,6 +33,7 @@ func runFromWire(r *exocompv1.Run) orchestrator.Run {
 		CreatedAt:   timeFromWire(r.GetCreatedAt()),
 		FinishedAt:  timeFromWire(r.GetFinishedAt()),
 		Steps:       convert(r.GetSteps(), stepFromWire),
+		Resource:    r.GetResource(),
 	}
 }
 
@@ -44,6 +46,8 @@ func runSpecToWire(s orchestrator.RunSpec) *exocompv1.RunSpec {
 		SshIdentities:   s.SSHIdentities,
 		AcceptLost:      s.AcceptLost,
 		Args:            s.Args,
+		Vars:            s.Vars,
+		Revision:        s.Revision,
 	}
 }
 
@@ -56,6 +60,8 @@ func runSpecFromWire(s *exocompv1.RunSpec) orchestrator.RunSpec {
 		SSHIdentities:   s.GetSshIdentities(),
 		AcceptLost:      s.GetAcceptLost(),
 		Args:            s.GetArgs(),
+		Vars:            s.GetVars(),
+		Revision:        s.GetRevision(),
 	}
 }
 

@@ -48,6 +48,7 @@ func (contract) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.C
 		daemon:      exocompv1.NewDaemonServiceClient(conn),
 		workspaces:  exocompv1.NewWorkspaceServiceClient(conn),
 		runs:        exocompv1.NewRunServiceClient(conn),
+		provisions:  exocompv1.NewProvisionServiceClient(conn),
 		jobs:        exocompv1.NewJobServiceClient(conn),
 		inventories: exocompv1.NewInventoryServiceClient(conn),
 		hosts:       exocompv1.NewHostServiceClient(conn),
@@ -61,6 +62,7 @@ type stubs struct {
 	daemon      exocompv1.DaemonServiceClient
 	workspaces  exocompv1.WorkspaceServiceClient
 	runs        exocompv1.RunServiceClient
+	provisions  exocompv1.ProvisionServiceClient
 	jobs        exocompv1.JobServiceClient
 	inventories exocompv1.InventoryServiceClient
 	hosts       exocompv1.HostServiceClient

@@ -39,6 +39,9 @@ var methodRoles = map[string]Role{
 	exocompv1.RunService_ResumeRun_FullMethodName: RoleOperator,
 	exocompv1.RunService_CancelRun_FullMethodName: RoleOperator,
 
+	exocompv1.ProvisionService_EnsureRun_FullMethodName:    RoleOperator,
+	exocompv1.ProvisionService_EndProvision_FullMethodName: RoleOperator,
+
 	exocompv1.JobService_ListJobs_FullMethodName:   RoleOperator,
 	exocompv1.JobService_GetJob_FullMethodName:     RoleOperator,
 	exocompv1.JobService_RedriveJob_FullMethodName: RoleOperator,

@@ -19,6 +19,7 @@ type Service interface {
 	Daemon
 	Workspaces
 	Runs
+	Provisions
 	Jobs
 	Inventories
 	Hosts

@@ -24,7 +24,7 @@ func (c *Client) Watch(ctx context.Context, filter orchestrator.EventFilter, fn 
 	return c.persist(ctx, func(connected func()) error {
 		return c.watchEvents(ctx, filter, connected, func(e orchestrator.Event) error {
 			if err := fn(e); err != nil {
-				return callerError{err}
+				return ofCaller(err)
 			}
 			filter.After = e.ID
 			return nil
@@ -39,7 +39,7 @@ func (c *Client) FollowLog(ctx context.Context, req LogRequest, w io.Writer) err
 	return c.persist(ctx, func(connected func()) error {
 		return c.readLog(ctx, req, connected, func(chunk LogChunk) error {
 			if _, err := w.Write(chunk.Data); err != nil {
-				return callerError{err}
+				return ofCaller(err)
 			}
 			req.Offset = chunk.Offset + int64(len(chunk.Data))
 			return nil
@@ -135,6 +135,14 @@ func (c *Client) await(ctx context.Context, filter orchestrator.EventFilter, kin
 // callerError marks an error of the caller's own function: it ends the call
 // whatever its code says.
 type callerError struct{ error }
+
+// ofCaller marks err, nil for nil.
+func ofCaller(err error) error {
+	if err == nil {
+		return nil
+	}
+	return callerError{err}
+}
 
 // persist calls call again while it fails as unavailable and one absence of the
 // daemon is shorter than the reconnect timeout. call says when it got through.

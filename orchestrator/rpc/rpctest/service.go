@@ -22,6 +22,9 @@ type Service struct {
 	Pins        []orchestrator.Pin
 	FleetKey    string
 	OnboardVars rpc.OnboardVars
+	// What becomes of a resource's calls; nil: they are refused.
+	Ensure func(context.Context, orchestrator.EnsureRun, func(orchestrator.Ensured) error) error
+	End    func(context.Context, orchestrator.EndProvision, func(orchestrator.ProvisionEnd) error) error
 
 	mu         sync.Mutex
 	changed    chan struct{} // closed and replaced at every change

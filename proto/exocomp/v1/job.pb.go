@@ -30,6 +30,7 @@ const (
 	JobKind_JOB_KIND_STEP            JobKind = 1
 	JobKind_JOB_KIND_WORKSPACE_APPLY JobKind = 2
 	JobKind_JOB_KIND_HOST_ONBOARD    JobKind = 3
+	JobKind_JOB_KIND_LEAVE_PLAY      JobKind = 4
 )
 
 // Enum value maps for JobKind.
@@ -39,12 +40,14 @@ var (
 		1: "JOB_KIND_STEP",
 		2: "JOB_KIND_WORKSPACE_APPLY",
 		3: "JOB_KIND_HOST_ONBOARD",
+		4: "JOB_KIND_LEAVE_PLAY",
 	}
 	JobKind_value = map[string]int32{
 		"JOB_KIND_UNSPECIFIED":     0,
 		"JOB_KIND_STEP":            1,
 		"JOB_KIND_WORKSPACE_APPLY": 2,
 		"JOB_KIND_HOST_ONBOARD":    3,
+		"JOB_KIND_LEAVE_PLAY":      4,
 	}
 )
 
@@ -403,6 +406,8 @@ type JobSpec struct {
 	AcceptLost    bool                   `protobuf:"varint,3,opt,name=accept_lost,json=acceptLost,proto3" json:"accept_lost,omitempty"`
 	SshIdentities []string               `protobuf:"bytes,4,rep,name=ssh_identities,json=sshIdentities,proto3" json:"ssh_identities,omitempty"`
 	RefreshOnly   bool                   `protobuf:"varint,5,opt,name=refresh_only,json=refreshOnly,proto3" json:"refresh_only,omitempty"`
+	// leave-play.
+	Play          *PlaySpec `protobuf:"bytes,6,opt,name=play,proto3" json:"play,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -472,6 +477,76 @@ func (x *JobSpec) GetRefreshOnly() bool {
 	return false
 }
 
+func (x *JobSpec) GetPlay() *PlaySpec {
+	if x != nil {
+		return x.Play
+	}
+	return nil
+}
+
+// PlaySpec is a playbook for a workspace's inventory outside a chain.
+type PlaySpec struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Playbook *PlaybookRef           `protobuf:"bytes,1,opt,name=playbook,proto3" json:"playbook,omitempty"`
+	// Extra variables, a JSON object, or empty.
+	Vars []byte `protobuf:"bytes,2,opt,name=vars,proto3" json:"vars,omitempty"`
+	// Absolute paths on the daemon's host.
+	SshIdentities []string `protobuf:"bytes,3,rep,name=ssh_identities,json=sshIdentities,proto3" json:"ssh_identities,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlaySpec) Reset() {
+	*x = PlaySpec{}
+	mi := &file_exocomp_v1_job_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlaySpec) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlaySpec) ProtoMessage() {}
+
+func (x *PlaySpec) ProtoReflect() protoreflect.Message {
+	mi := &file_exocomp_v1_job_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlaySpec.ProtoReflect.Descriptor instead.
+func (*PlaySpec) Descriptor() ([]byte, []int) {
+	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *PlaySpec) GetPlaybook() *PlaybookRef {
+	if x != nil {
+		return x.Playbook
+	}
+	return nil
+}
+
+func (x *PlaySpec) GetVars() []byte {
+	if x != nil {
+		return x.Vars
+	}
+	return nil
+}
+
+func (x *PlaySpec) GetSshIdentities() []string {
+	if x != nil {
+		return x.SshIdentities
+	}
+	return nil
+}
+
 type ListJobsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: of all workspaces.
@@ -488,7 +563,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_exocomp_v1_job_proto_msgTypes[3]
+	mi := &file_exocomp_v1_job_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -500,7 +575,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_job_proto_msgTypes[3]
+	mi := &file_exocomp_v1_job_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -513,7 +588,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{3}
+	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListJobsRequest) GetWorkspace() string {
@@ -553,7 +628,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_exocomp_v1_job_proto_msgTypes[4]
+	mi := &file_exocomp_v1_job_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +640,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_job_proto_msgTypes[4]
+	mi := &file_exocomp_v1_job_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +653,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{4}
+	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -597,7 +672,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_exocomp_v1_job_proto_msgTypes[5]
+	mi := &file_exocomp_v1_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +684,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_job_proto_msgTypes[5]
+	mi := &file_exocomp_v1_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +697,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{5}
+	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetJobRequest) GetId() string {
@@ -641,7 +716,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_exocomp_v1_job_proto_msgTypes[6]
+	mi := &file_exocomp_v1_job_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -653,7 +728,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_job_proto_msgTypes[6]
+	mi := &file_exocomp_v1_job_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -666,7 +741,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{6}
+	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetJobResponse) GetJob() *Job {
@@ -685,7 +760,7 @@ type RedriveJobRequest struct {
 
 func (x *RedriveJobRequest) Reset() {
 	*x = RedriveJobRequest{}
-	mi := &file_exocomp_v1_job_proto_msgTypes[7]
+	mi := &file_exocomp_v1_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -697,7 +772,7 @@ func (x *RedriveJobRequest) String() string {
 func (*RedriveJobRequest) ProtoMessage() {}
 
 func (x *RedriveJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_job_proto_msgTypes[7]
+	mi := &file_exocomp_v1_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -710,7 +785,7 @@ func (x *RedriveJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveJobRequest.ProtoReflect.Descriptor instead.
 func (*RedriveJobRequest) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{7}
+	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RedriveJobRequest) GetId() string {
@@ -729,7 +804,7 @@ type RedriveJobResponse struct {
 
 func (x *RedriveJobResponse) Reset() {
 	*x = RedriveJobResponse{}
-	mi := &file_exocomp_v1_job_proto_msgTypes[8]
+	mi := &file_exocomp_v1_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -741,7 +816,7 @@ func (x *RedriveJobResponse) String() string {
 func (*RedriveJobResponse) ProtoMessage() {}
 
 func (x *RedriveJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_job_proto_msgTypes[8]
+	mi := &file_exocomp_v1_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -754,7 +829,7 @@ func (x *RedriveJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveJobResponse.ProtoReflect.Descriptor instead.
 func (*RedriveJobResponse) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{8}
+	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RedriveJobResponse) GetJob() *Job {
@@ -775,7 +850,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_exocomp_v1_job_proto_msgTypes[9]
+	mi := &file_exocomp_v1_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -787,7 +862,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_job_proto_msgTypes[9]
+	mi := &file_exocomp_v1_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -800,7 +875,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{9}
+	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CancelJobRequest) GetId() string {
@@ -826,7 +901,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_exocomp_v1_job_proto_msgTypes[10]
+	mi := &file_exocomp_v1_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +913,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_job_proto_msgTypes[10]
+	mi := &file_exocomp_v1_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +926,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{10}
+	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CancelJobResponse) GetJob() *Job {
@@ -873,7 +948,7 @@ type ReadLogRequest struct {
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_exocomp_v1_job_proto_msgTypes[11]
+	mi := &file_exocomp_v1_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -885,7 +960,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_job_proto_msgTypes[11]
+	mi := &file_exocomp_v1_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -898,7 +973,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{11}
+	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ReadLogRequest) GetId() string {
@@ -934,7 +1009,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_exocomp_v1_job_proto_msgTypes[12]
+	mi := &file_exocomp_v1_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -946,7 +1021,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_job_proto_msgTypes[12]
+	mi := &file_exocomp_v1_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -959,7 +1034,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{12}
+	return file_exocomp_v1_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReadLogResponse) GetOffset() int64 {
@@ -981,7 +1056,7 @@ var File_exocomp_v1_job_proto protoreflect.FileDescriptor
 const file_exocomp_v1_job_proto_rawDesc = "" +
 	"\n" +
 	"\x14exocomp/v1/job.proto\x12\n" +
-	"exocomp.v1\x1a\x16exocomp/v1/error.proto\x1a\x15exocomp/v1/peer.proto\x1a\x15exocomp/v1/step.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa2\x06\n" +
+	"exocomp.v1\x1a\x16exocomp/v1/error.proto\x1a\x15exocomp/v1/peer.proto\x1a\x14exocomp/v1/run.proto\x1a\x15exocomp/v1/step.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa2\x06\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12'\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x13.exocomp.v1.JobKindR\x04kind\x12*\n" +
@@ -1010,14 +1085,19 @@ const file_exocomp_v1_job_proto_rawDesc = "" +
 	"finishedAt\"1\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\xa2\x01\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xcc\x01\n" +
 	"\aJobSpec\x12\x14\n" +
 	"\x05hosts\x18\x01 \x03(\tR\x05hosts\x12\x16\n" +
 	"\x06rotate\x18\x02 \x01(\bR\x06rotate\x12\x1f\n" +
 	"\vaccept_lost\x18\x03 \x01(\bR\n" +
 	"acceptLost\x12%\n" +
 	"\x0essh_identities\x18\x04 \x03(\tR\rsshIdentities\x12!\n" +
-	"\frefresh_only\x18\x05 \x01(\bR\vrefreshOnly\"\x88\x01\n" +
+	"\frefresh_only\x18\x05 \x01(\bR\vrefreshOnly\x12(\n" +
+	"\x04play\x18\x06 \x01(\v2\x14.exocomp.v1.PlaySpecR\x04play\"z\n" +
+	"\bPlaySpec\x123\n" +
+	"\bplaybook\x18\x01 \x01(\v2\x17.exocomp.v1.PlaybookRefR\bplaybook\x12\x12\n" +
+	"\x04vars\x18\x02 \x01(\fR\x04vars\x12%\n" +
+	"\x0essh_identities\x18\x03 \x03(\tR\rsshIdentities\"\x88\x01\n" +
 	"\x0fListJobsRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12*\n" +
@@ -1044,12 +1124,13 @@ const file_exocomp_v1_job_proto_rawDesc = "" +
 	"\x06follow\x18\x03 \x01(\bR\x06follow\"=\n" +
 	"\x0fReadLogResponse\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data*o\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data*\x88\x01\n" +
 	"\aJobKind\x12\x18\n" +
 	"\x14JOB_KIND_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rJOB_KIND_STEP\x10\x01\x12\x1c\n" +
 	"\x18JOB_KIND_WORKSPACE_APPLY\x10\x02\x12\x19\n" +
-	"\x15JOB_KIND_HOST_ONBOARD\x10\x03*\xb5\x01\n" +
+	"\x15JOB_KIND_HOST_ONBOARD\x10\x03\x12\x17\n" +
+	"\x13JOB_KIND_LEAVE_PLAY\x10\x04*\xb5\x01\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10JOB_STATE_QUEUED\x10\x01\x12\x15\n" +
@@ -1080,61 +1161,65 @@ func file_exocomp_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_exocomp_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_exocomp_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_exocomp_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_exocomp_v1_job_proto_goTypes = []any{
 	(JobKind)(0),                  // 0: exocomp.v1.JobKind
 	(JobState)(0),                 // 1: exocomp.v1.JobState
 	(*Job)(nil),                   // 2: exocomp.v1.Job
 	(*Attempt)(nil),               // 3: exocomp.v1.Attempt
 	(*JobSpec)(nil),               // 4: exocomp.v1.JobSpec
-	(*ListJobsRequest)(nil),       // 5: exocomp.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 6: exocomp.v1.ListJobsResponse
-	(*GetJobRequest)(nil),         // 7: exocomp.v1.GetJobRequest
-	(*GetJobResponse)(nil),        // 8: exocomp.v1.GetJobResponse
-	(*RedriveJobRequest)(nil),     // 9: exocomp.v1.RedriveJobRequest
-	(*RedriveJobResponse)(nil),    // 10: exocomp.v1.RedriveJobResponse
-	(*CancelJobRequest)(nil),      // 11: exocomp.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),     // 12: exocomp.v1.CancelJobResponse
-	(*ReadLogRequest)(nil),        // 13: exocomp.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),       // 14: exocomp.v1.ReadLogResponse
-	(StepKind)(0),                 // 15: exocomp.v1.StepKind
-	(*Failure)(nil),               // 16: exocomp.v1.Failure
-	(*Report)(nil),                // 17: exocomp.v1.Report
-	(*Peer)(nil),                  // 18: exocomp.v1.Peer
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*PlaySpec)(nil),              // 5: exocomp.v1.PlaySpec
+	(*ListJobsRequest)(nil),       // 6: exocomp.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 7: exocomp.v1.ListJobsResponse
+	(*GetJobRequest)(nil),         // 8: exocomp.v1.GetJobRequest
+	(*GetJobResponse)(nil),        // 9: exocomp.v1.GetJobResponse
+	(*RedriveJobRequest)(nil),     // 10: exocomp.v1.RedriveJobRequest
+	(*RedriveJobResponse)(nil),    // 11: exocomp.v1.RedriveJobResponse
+	(*CancelJobRequest)(nil),      // 12: exocomp.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),     // 13: exocomp.v1.CancelJobResponse
+	(*ReadLogRequest)(nil),        // 14: exocomp.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),       // 15: exocomp.v1.ReadLogResponse
+	(StepKind)(0),                 // 16: exocomp.v1.StepKind
+	(*Failure)(nil),               // 17: exocomp.v1.Failure
+	(*Report)(nil),                // 18: exocomp.v1.Report
+	(*Peer)(nil),                  // 19: exocomp.v1.Peer
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
+	(*PlaybookRef)(nil),           // 21: exocomp.v1.PlaybookRef
 }
 var file_exocomp_v1_job_proto_depIdxs = []int32{
 	0,  // 0: exocomp.v1.Job.kind:type_name -> exocomp.v1.JobKind
 	1,  // 1: exocomp.v1.Job.state:type_name -> exocomp.v1.JobState
-	15, // 2: exocomp.v1.Job.step_kind:type_name -> exocomp.v1.StepKind
+	16, // 2: exocomp.v1.Job.step_kind:type_name -> exocomp.v1.StepKind
 	4,  // 3: exocomp.v1.Job.spec:type_name -> exocomp.v1.JobSpec
 	3,  // 4: exocomp.v1.Job.attempt:type_name -> exocomp.v1.Attempt
-	16, // 5: exocomp.v1.Job.failure:type_name -> exocomp.v1.Failure
-	17, // 6: exocomp.v1.Job.report:type_name -> exocomp.v1.Report
-	18, // 7: exocomp.v1.Job.submitted_by:type_name -> exocomp.v1.Peer
-	19, // 8: exocomp.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	19, // 9: exocomp.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	19, // 10: exocomp.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	1,  // 11: exocomp.v1.ListJobsRequest.state:type_name -> exocomp.v1.JobState
-	2,  // 12: exocomp.v1.ListJobsResponse.jobs:type_name -> exocomp.v1.Job
-	2,  // 13: exocomp.v1.GetJobResponse.job:type_name -> exocomp.v1.Job
-	2,  // 14: exocomp.v1.RedriveJobResponse.job:type_name -> exocomp.v1.Job
-	2,  // 15: exocomp.v1.CancelJobResponse.job:type_name -> exocomp.v1.Job
-	5,  // 16: exocomp.v1.JobService.ListJobs:input_type -> exocomp.v1.ListJobsRequest
-	7,  // 17: exocomp.v1.JobService.GetJob:input_type -> exocomp.v1.GetJobRequest
-	9,  // 18: exocomp.v1.JobService.RedriveJob:input_type -> exocomp.v1.RedriveJobRequest
-	11, // 19: exocomp.v1.JobService.CancelJob:input_type -> exocomp.v1.CancelJobRequest
-	13, // 20: exocomp.v1.JobService.ReadLog:input_type -> exocomp.v1.ReadLogRequest
-	6,  // 21: exocomp.v1.JobService.ListJobs:output_type -> exocomp.v1.ListJobsResponse
-	8,  // 22: exocomp.v1.JobService.GetJob:output_type -> exocomp.v1.GetJobResponse
-	10, // 23: exocomp.v1.JobService.RedriveJob:output_type -> exocomp.v1.RedriveJobResponse
-	12, // 24: exocomp.v1.JobService.CancelJob:output_type -> exocomp.v1.CancelJobResponse
-	14, // 25: exocomp.v1.JobService.ReadLog:output_type -> exocomp.v1.ReadLogResponse
-	21, // [21:26] is the sub-list for method output_type
-	16, // [16:21] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	17, // 5: exocomp.v1.Job.failure:type_name -> exocomp.v1.Failure
+	18, // 6: exocomp.v1.Job.report:type_name -> exocomp.v1.Report
+	19, // 7: exocomp.v1.Job.submitted_by:type_name -> exocomp.v1.Peer
+	20, // 8: exocomp.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	20, // 9: exocomp.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	20, // 10: exocomp.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	5,  // 11: exocomp.v1.JobSpec.play:type_name -> exocomp.v1.PlaySpec
+	21, // 12: exocomp.v1.PlaySpec.playbook:type_name -> exocomp.v1.PlaybookRef
+	1,  // 13: exocomp.v1.ListJobsRequest.state:type_name -> exocomp.v1.JobState
+	2,  // 14: exocomp.v1.ListJobsResponse.jobs:type_name -> exocomp.v1.Job
+	2,  // 15: exocomp.v1.GetJobResponse.job:type_name -> exocomp.v1.Job
+	2,  // 16: exocomp.v1.RedriveJobResponse.job:type_name -> exocomp.v1.Job
+	2,  // 17: exocomp.v1.CancelJobResponse.job:type_name -> exocomp.v1.Job
+	6,  // 18: exocomp.v1.JobService.ListJobs:input_type -> exocomp.v1.ListJobsRequest
+	8,  // 19: exocomp.v1.JobService.GetJob:input_type -> exocomp.v1.GetJobRequest
+	10, // 20: exocomp.v1.JobService.RedriveJob:input_type -> exocomp.v1.RedriveJobRequest
+	12, // 21: exocomp.v1.JobService.CancelJob:input_type -> exocomp.v1.CancelJobRequest
+	14, // 22: exocomp.v1.JobService.ReadLog:input_type -> exocomp.v1.ReadLogRequest
+	7,  // 23: exocomp.v1.JobService.ListJobs:output_type -> exocomp.v1.ListJobsResponse
+	9,  // 24: exocomp.v1.JobService.GetJob:output_type -> exocomp.v1.GetJobResponse
+	11, // 25: exocomp.v1.JobService.RedriveJob:output_type -> exocomp.v1.RedriveJobResponse
+	13, // 26: exocomp.v1.JobService.CancelJob:output_type -> exocomp.v1.CancelJobResponse
+	15, // 27: exocomp.v1.JobService.ReadLog:output_type -> exocomp.v1.ReadLogResponse
+	23, // [23:28] is the sub-list for method output_type
+	18, // [18:23] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_exocomp_v1_job_proto_init() }
@@ -1144,6 +1229,7 @@ func file_exocomp_v1_job_proto_init() {
 	}
 	file_exocomp_v1_error_proto_init()
 	file_exocomp_v1_peer_proto_init()
+	file_exocomp_v1_run_proto_init()
 	file_exocomp_v1_step_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1151,7 +1237,7 @@ func file_exocomp_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_exocomp_v1_job_proto_rawDesc), len(file_exocomp_v1_job_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

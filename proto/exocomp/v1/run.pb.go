@@ -145,8 +145,10 @@ type Run struct {
 	SubmittedBy *Peer                  `protobuf:"bytes,7,opt,name=submitted_by,json=submittedBy,proto3" json:"submitted_by,omitempty"`
 	CreatedAt   *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// Set iff the state is final.
-	FinishedAt    *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
-	Steps         []*Step                `protobuf:"bytes,10,rep,name=steps,proto3" json:"steps,omitempty"`
+	FinishedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
+	Steps      []*Step                `protobuf:"bytes,10,rep,name=steps,proto3" json:"steps,omitempty"`
+	// An exocomp_provision asked for it.
+	Resource      bool `protobuf:"varint,11,opt,name=resource,proto3" json:"resource,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -251,6 +253,13 @@ func (x *Run) GetSteps() []*Step {
 	return nil
 }
 
+func (x *Run) GetResource() bool {
+	if x != nil {
+		return x.Resource
+	}
+	return false
+}
+
 // RunSpec is what a person asked for.
 type RunSpec struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -265,7 +274,11 @@ type RunSpec struct {
 	// Go on although creates may be lost.
 	AcceptLost bool `protobuf:"varint,6,opt,name=accept_lost,json=acceptLost,proto3" json:"accept_lost,omitempty"`
 	// Passed to ansible-playbook in step 4; the daemon has an allow-list.
-	Args          []string `protobuf:"bytes,7,rep,name=args,proto3" json:"args,omitempty"`
+	Args []string `protobuf:"bytes,7,rep,name=args,proto3" json:"args,omitempty"`
+	// Extra variables of step 4, a JSON object, or empty.
+	Vars []byte `protobuf:"bytes,8,opt,name=vars,proto3" json:"vars,omitempty"`
+	// Makes the same work new work when it changes.
+	Revision      string `protobuf:"bytes,9,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -347,6 +360,20 @@ func (x *RunSpec) GetArgs() []string {
 		return x.Args
 	}
 	return nil
+}
+
+func (x *RunSpec) GetVars() []byte {
+	if x != nil {
+		return x.Vars
+	}
+	return nil
+}
+
+func (x *RunSpec) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
 }
 
 // PlaybookRef names a playbook inside an uploaded snapshot.
@@ -1014,7 +1041,7 @@ var File_exocomp_v1_run_proto protoreflect.FileDescriptor
 const file_exocomp_v1_run_proto_rawDesc = "" +
 	"\n" +
 	"\x14exocomp/v1/run.proto\x12\n" +
-	"exocomp.v1\x1a\x15exocomp/v1/peer.proto\x1a\x15exocomp/v1/step.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa4\x03\n" +
+	"exocomp.v1\x1a\x15exocomp/v1/peer.proto\x1a\x15exocomp/v1/step.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc0\x03\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12'\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x13.exocomp.v1.RunKindR\x04kind\x12\x1c\n" +
@@ -1028,7 +1055,8 @@ const file_exocomp_v1_run_proto_rawDesc = "" +
 	"\vfinished_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"finishedAt\x12&\n" +
 	"\x05steps\x18\n" +
-	" \x03(\v2\x10.exocomp.v1.StepR\x05steps\"\xac\x02\n" +
+	" \x03(\v2\x10.exocomp.v1.StepR\x05steps\x12\x1a\n" +
+	"\bresource\x18\v \x01(\bR\bresource\"\xdc\x02\n" +
 	"\aRunSpec\x123\n" +
 	"\bplaybook\x18\x01 \x01(\v2\x17.exocomp.v1.PlaybookRefR\bplaybook\x12B\n" +
 	"\x10onboard_playbook\x18\x02 \x01(\v2\x17.exocomp.v1.PlaybookRefR\x0fonboardPlaybook\x124\n" +
@@ -1037,7 +1065,9 @@ const file_exocomp_v1_run_proto_rawDesc = "" +
 	"\x0essh_identities\x18\x05 \x03(\tR\rsshIdentities\x12\x1f\n" +
 	"\vaccept_lost\x18\x06 \x01(\bR\n" +
 	"acceptLost\x12\x12\n" +
-	"\x04args\x18\a \x03(\tR\x04args\"O\n" +
+	"\x04args\x18\a \x03(\tR\x04args\x12\x12\n" +
+	"\x04vars\x18\b \x01(\fR\x04vars\x12\x1a\n" +
+	"\brevision\x18\t \x01(\tR\brevision\"O\n" +
 	"\vPlaybookRef\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x14\n" +
 	"\x05entry\x18\x02 \x01(\tR\x05entry\x12\x16\n" +
