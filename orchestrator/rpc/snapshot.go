@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"google.golang.org/grpc"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/playbook"
 	exocompv1 "github.com/exocomp/exocomp/proto/exocomp/v1"
 )
 
@@ -147,4 +149,30 @@ func (c *Client) UploadSnapshot(ctx context.Context, header SnapshotHeader, r io
 	// An io.EOF from Send means that the daemon has answered already.
 	_, err = stream.CloseAndRecv()
 	return domainError(ctx, err)
+}
+
+// UploadPlaybook makes the snapshot of the playbook at path, relative to the
+// working directory, and gives it to the daemon unless it has one of the same
+// digest. Errors besides those of the calls: not-found where there is no such
+// file, invalid where no snapshot can be made of its directory.
+func (c *Client) UploadPlaybook(ctx context.Context, path string) (orchestrator.PlaybookRef, error) {
+	root, entry, err := playbook.Root(path)
+	if err != nil {
+		return orchestrator.PlaybookRef{}, err
+	}
+	snapshot, err := playbook.Take(ctx, root, entry)
+	if err != nil {
+		return orchestrator.PlaybookRef{}, err
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return orchestrator.PlaybookRef{}, orchestrator.Errorf(orchestrator.CodeInvalid, "make %q absolute: %w", path, err)
+	}
+	ref := orchestrator.PlaybookRef{Path: abs, Entry: entry, Digest: snapshot.Digest}
+	has, err := c.HasSnapshot(ctx, snapshot.Digest)
+	if err != nil || has {
+		return ref, err
+	}
+	header := SnapshotHeader{Digest: snapshot.Digest, Size: snapshot.ArchiveSize()}
+	return ref, c.UploadSnapshot(ctx, header, snapshot.NewReader())
 }

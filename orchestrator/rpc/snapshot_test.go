@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -65,5 +67,28 @@ func TestSnapshotUploadBreaksOffWithItsReader(t *testing.T) {
 	}
 	if svc.Snapshot(digest) != nil {
 		t.Error("something was kept")
+	}
+}
+
+func TestUploadPlaybook(t *testing.T) {
+	svc := rpctest.NewService()
+	c := rpctest.Serve(t, svc).Dial()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "site.yml")
+	if _, err := c.UploadPlaybook(t.Context(), path); !errors.Is(err, orchestrator.ErrNotFound) {
+		t.Fatalf("a missing playbook: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("- hosts: all\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ref, err := c.UploadPlaybook(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ref.Path != path || ref.Entry != "site.yml" || svc.Snapshot(ref.Digest) == nil {
+		t.Errorf("uploaded %+v", ref)
+	}
+	if again, err := c.UploadPlaybook(t.Context(), path); err != nil || again != ref {
+		t.Errorf("again: %+v, %v", again, err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
-	"github.com/exocomp/exocomp/orchestrator/playbook"
 	"github.com/exocomp/exocomp/orchestrator/rpc"
 	"github.com/spf13/cobra"
 )
@@ -64,7 +63,7 @@ What stands behind -- is passed to ansible-playbook in step 4: --check, --diff,
 			if err := f.files(); err != nil {
 				return err
 			}
-			ref, err := upload(ctx, cl, args[1])
+			ref, err := cl.UploadPlaybook(ctx, args[1])
 			if err != nil {
 				return err
 			}
@@ -103,30 +102,6 @@ func (f *chainFlags) files() error {
 		}
 	}
 	return nil
-}
-
-// upload snapshots the tree of a playbook and gives it to the daemon, unless
-// the daemon has one of the same digest.
-func upload(ctx context.Context, cl *rpc.Client, path string) (orchestrator.PlaybookRef, error) {
-	var ref orchestrator.PlaybookRef
-	if err := absolute(&path); err != nil {
-		return ref, err
-	}
-	root, entry, err := playbook.Root(path)
-	if err != nil {
-		return ref, err
-	}
-	snapshot, err := playbook.Take(ctx, root, entry)
-	if err != nil {
-		return ref, err
-	}
-	ref = orchestrator.PlaybookRef{Path: path, Entry: entry, Digest: snapshot.Digest}
-	has, err := cl.HasSnapshot(ctx, snapshot.Digest)
-	if err != nil || has {
-		return ref, err
-	}
-	header := rpc.SnapshotHeader{Digest: snapshot.Digest, Size: snapshot.ArchiveSize()}
-	return ref, cl.UploadSnapshot(ctx, header, snapshot.NewReader())
 }
 
 // submitted says what was submitted and, if asked to, follows it.
@@ -261,7 +236,7 @@ func (a *app) again(ctx context.Context, cl *rpc.Client, named string, had *orch
 		}
 		path = had.Path
 	}
-	ref, err := upload(ctx, cl, path)
+	ref, err := cl.UploadPlaybook(ctx, path)
 	if named == "" && errors.Is(err, orchestrator.ErrNotFound) {
 		a.say("there is no %s here: the run keeps the playbook that it was submitted with", path)
 		return nil, nil
