@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"net"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -90,4 +91,31 @@ type PinRotation struct {
 type PinFilter struct {
 	Workspace      string // only pins that a host of it refers to
 	IncludeRetired bool
+}
+
+// LeavingPins returns those of pins that hosts of workspace refer to no more,
+// once its inventory has just these places, each with the references that end.
+func LeavingPins(pins []Pin, workspace string, places []Place) []Pin {
+	type seat struct {
+		host, address string
+		port          int
+	}
+	stays := make(map[seat]bool, len(places))
+	for _, p := range places {
+		stays[seat{p.Name, strings.ToLower(p.Address), p.Port}] = true
+	}
+	var out []Pin
+	for _, p := range pins {
+		var gone []PinUser
+		for _, u := range p.Users {
+			if u.Workspace == workspace && !stays[seat{u.Host, strings.ToLower(p.Host), p.Port}] {
+				gone = append(gone, u)
+			}
+		}
+		if len(gone) > 0 {
+			p.Users = gone
+			out = append(out, p)
+		}
+	}
+	return out
 }

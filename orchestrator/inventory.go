@@ -1,6 +1,14 @@
 package orchestrator
 
-import "time"
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Inventory is the ledger's row of a standing inventory. The row is the truth;
 // the file at Path is a published copy.
@@ -11,7 +19,7 @@ type Inventory struct {
 	Path      string    `json:"path"`              // where the copy is published
 	Hosts     []string  `json:"hosts,omitempty"`
 	Captured  int       `json:"captured"`            // outputs that it was derived from
-	Job       JobID     `json:"job,omitempty"`       // the apply that captured it
+	Job       JobID     `json:"job,omitempty"`       // the apply that captured it; empty where a resource handed it over
 	UpdatedAt time.Time `json:"updated_at,omitzero"` // of the newest capture, changed or not
 }
 
@@ -38,3 +46,27 @@ const (
 	// LoginInventory: the user that the inventory names.
 	LoginInventory Login = "inventory"
 )
+
+// Place is where a host of an inventory is to be found.
+type Place struct {
+	Name       string `json:"name"`
+	Address    string `json:"address,omitempty"`     // empty for a local host
+	Port       int    `json:"port,omitempty"`        // 0 for a local host
+	InstanceID string `json:"instance_id,omitempty"` // exocomp_instance_id
+}
+
+// PlacesDigest tells one set of machines from another: it is the same for the
+// same hosts at the same places, whatever else an inventory says of them.
+func PlacesDigest(places []Place) string {
+	sorted := slices.Clone(places)
+	for i, p := range sorted {
+		sorted[i].Address = strings.ToLower(p.Address)
+	}
+	slices.SortFunc(sorted, func(a, b Place) int { return cmp.Compare(a.Name, b.Name) })
+	doc, err := json.Marshal(sorted)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	sum := sha256.Sum256(doc)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -200,6 +200,9 @@ type NewRun struct {
 	Workspace string
 	Spec      RunSpec
 	By        Peer
+
+	Resource bool       // an exocomp_provision asks
+	Origin   StepOrigin // who does the work of step 1; empty: the run
 }
 
 // ResumeRun asks to continue a failed run at its failed step.

@@ -23,7 +23,7 @@ const (
 // Workspace is a named OpenTofu root module that the daemon may apply.
 type Workspace struct {
 	Name          string         `json:"name"`
-	Dir           string         `json:"dir"`                      // absolute path of the root module
+	Dir           string         `json:"dir"`                      // absolute path of the root module; empty: see HandedOver
 	TofuWorkspace string         `json:"tofu_workspace,omitempty"` // the module's own workspace; empty: the default one
 	VarFiles      []string       `json:"var_files,omitempty"`      // absolute paths, passed in this order
 	BackendConfig []string       `json:"backend_config,omitempty"` // absolute paths or `key=value`, for `tofu init`
@@ -44,6 +44,19 @@ type LostCreate struct {
 	PriorID string    `json:"prior_id,omitempty"` // of the object that it was to replace: while the state holds that one, it lacks this one
 	Job     JobID     `json:"job,omitempty"`      // the attempt whose journal raised the suspicion
 	Since   time.Time `json:"since,omitzero"`
+}
+
+// HandedOver reports whether the workspace has no root module: its hosts are
+// handed over by an `exocomp_provision`.
+func (w Workspace) HandedOver() bool { return w.Dir == "" }
+
+// RefuseHandedOver refuses to apply a workspace that has no root module.
+func (w Workspace) RefuseHandedOver() error {
+	if !w.HandedOver() {
+		return nil
+	}
+	return Errorf(CodeRefused, "workspace %s has no root module here: an exocomp_provision hands its hosts over", w.Name).
+		WithHint("run tofu apply where that resource is")
 }
 
 // FoundAs reports whether the object of that id, which the state holds under

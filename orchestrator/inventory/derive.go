@@ -7,8 +7,8 @@ import (
 
 // The outputs that shape an inventory, in order of precedence.
 const (
-	outputTree  = "ansible_inventory" // an Ansible inventory tree
-	outputHosts = "hosts"             // a map of host names to variables
+	OutputTree  = "ansible_inventory" // an Ansible inventory tree
+	OutputHosts = "hosts"             // a map of host names to variables
 )
 
 // Derive builds the inventory of workspace from the outputs of its apply: from
@@ -24,16 +24,16 @@ func Derive(workspace string, outputs map[string]Output) (*Inventory, error) {
 		return nil, err
 	}
 	b := builder{inv: inv}
-	if tree, ok := outputs[outputTree]; ok {
-		if v, ok := b.shaping(outputTree, tree, "an Ansible inventory tree"); ok {
-			b.tree(v, root(outputTree))
+	if tree, ok := outputs[OutputTree]; ok {
+		if v, ok := b.shaping(OutputTree, tree, "an Ansible inventory tree"); ok {
+			b.tree(v, root(OutputTree))
 		}
 		inv.Captured = 1
 		return b.finish()
 	}
-	if hosts, ok := outputs[outputHosts]; ok {
-		if v, ok := b.shaping(outputHosts, hosts, "a map of host names to variables"); ok {
-			b.hostMap(v, root(outputHosts))
+	if hosts, ok := outputs[OutputHosts]; ok {
+		if v, ok := b.shaping(OutputHosts, hosts, "a map of host names to variables"); ok {
+			b.hostMap(v, root(OutputHosts))
 		}
 		inv.Captured = 1
 		return b.finish()
@@ -64,8 +64,8 @@ func (b *builder) shaping(name string, o Output, want string) (value, bool) {
 
 // example shows each shaping output as one would write it.
 var example = map[string]string{
-	outputTree:  `{ all = { hosts = { web1 = { ansible_host = "192.0.2.10" } } } }`,
-	outputHosts: `{ web1 = { ansible_host = "192.0.2.10" } }`,
+	OutputTree:  `{ all = { hosts = { web1 = { ansible_host = "192.0.2.10" } } } }`,
+	OutputHosts: `{ web1 = { ansible_host = "192.0.2.10" } }`,
 }
 
 // outputs makes every output that is not sensitive a variable of `all`.

@@ -1,6 +1,9 @@
 package inventory
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/exocomp/exocomp/orchestrator"
 )
 
@@ -61,4 +64,31 @@ func (h *Host) apply(name string, v value) {
 	case "exocomp_instance_id":
 		h.InstanceID = v.text
 	}
+}
+
+// Ungranted says of each host which key file it names that is not among
+// granted: only a person lets a job use one.
+func Ungranted(hosts []Host, granted []string) []string {
+	var out []string
+	for _, h := range hosts {
+		f := h.PrivateKeyFile
+		if f == "" || h.Local() || slices.Contains(granted, f) {
+			continue
+		}
+		out = append(out, fmt.Sprintf("host %s names the key file %s and nobody granted it: add --ssh-identity %s", h.Name, f, f))
+	}
+	return out
+}
+
+// Places returns where the hosts are to be found.
+func Places(hosts []Host) []orchestrator.Place {
+	out := make([]orchestrator.Place, 0, len(hosts))
+	for _, h := range hosts {
+		p := orchestrator.Place{Name: h.Name, InstanceID: h.InstanceID}
+		if !h.Local() {
+			p.Address, p.Port = h.Address, h.Port
+		}
+		out = append(out, p)
+	}
+	return out
 }

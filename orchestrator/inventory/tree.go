@@ -34,7 +34,7 @@ func (b *builder) tree(v value, p *place) {
 	for _, m := range v.maps {
 		at := p.child(m.key)
 		if m.key == "_meta" {
-			b.m.addf(at, "is the form that inventory executables print; write a tree: %s", example[outputTree])
+			b.m.addf(at, "is the form that inventory executables print; write a tree: %s", example[OutputTree])
 			continue
 		}
 		b.group(m.key, m.value, at, nil)
@@ -45,7 +45,7 @@ func (b *builder) tree(v value, p *place) {
 func (b *builder) hostMap(v value, p *place) {
 	for _, m := range v.maps {
 		if m.key == groupAll && m.value.kind == kindMap {
-			b.m.addf(p.child(m.key), "no host may be called all; an inventory tree belongs in the output %s", outputTree)
+			b.m.addf(p.child(m.key), "no host may be called all; an inventory tree belongs in the output %s", OutputTree)
 			continue
 		}
 		b.host(m.key, m.value, p.child(m.key))
@@ -92,7 +92,7 @@ func (b *builder) section(g *group, s member, p *place) {
 	case sectionHosts, sectionVars, sectionChildren:
 	default:
 		b.m.addf(p, "a group holds only %s, %s and %s (a map of hosts belongs in the output %s)",
-			sectionHosts, sectionVars, sectionChildren, outputHosts)
+			sectionHosts, sectionVars, sectionChildren, OutputHosts)
 		return
 	}
 	switch s.value.kind {

@@ -36,6 +36,7 @@ type Daemon struct {
 	startedAt time.Time
 
 	ledger    *ledger.Ledger
+	identity  *secrets.Identity
 	fleet     *secrets.Fleet
 	snapshots *snapshots
 	publisher *publish.Publisher
@@ -43,9 +44,10 @@ type Daemon struct {
 	pins      *engine.PinStore
 	engine    *engine.Engine
 
-	denials denials
-	damage  atomic.Pointer[error] // what the newest check of the ledger found
-	adding  sync.Mutex            // held while a workspace is compared with the others and added
+	denials   denials
+	followers followers             // the resources that are waited for
+	damage    atomic.Pointer[error] // what the newest check of the ledger found
+	adding    sync.Mutex            // held while a workspace is compared with the others and added
 }
 
 // Run is `exocomp serve`: it opens the data directory, listens, recovers, and
@@ -88,12 +90,11 @@ func Run(ctx context.Context, cfg Config, opts Options) (err error) {
 }
 
 // open opens what the data directory holds besides the ledger.
-func (d *Daemon) open(ctx context.Context) error {
-	identity, err := secrets.LoadOrCreateIdentity(filepath.Join(d.cfg.DataDir, "identity.txt"))
-	if err != nil {
+func (d *Daemon) open(ctx context.Context) (err error) {
+	if d.identity, err = secrets.LoadOrCreateIdentity(filepath.Join(d.cfg.DataDir, "identity.txt")); err != nil {
 		return err
 	}
-	if d.fleet, err = secrets.FleetKey(ctx, d.ledger, identity); err != nil {
+	if d.fleet, err = secrets.FleetKey(ctx, d.ledger, d.identity); err != nil {
 		return err
 	}
 	if d.snapshots, err = openSnapshots(filepath.Join(d.cfg.DataDir, "snapshots")); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/exocomp/exocomp/orchestrator/internal/steps/sshwait"
 	"github.com/exocomp/exocomp/orchestrator/internal/steps/tofuapply"
 	"github.com/exocomp/exocomp/orchestrator/internal/tofu"
+	"github.com/exocomp/exocomp/orchestrator/rpc"
 	"github.com/exocomp/exocomp/seeds"
 )
 
@@ -38,6 +39,7 @@ func (d *Daemon) wire(cleanBefore bool) {
 				Locate:    d.tools.tofu,
 				Preflight: func(ctx context.Context) error { _, err := d.tools.ansible(ctx); return err },
 				Variables: d.tofuVariables(),
+				Daemon:    d.daemonEnv(),
 				InitDir:   filepath.Join(d.cfg.DataDir, "init"),
 				Artifacts: d.publisher.InventoryPath,
 			},
@@ -48,6 +50,7 @@ func (d *Daemon) wire(cleanBefore bool) {
 			},
 			AnsiblePlay: &play.Handler{
 				Ledger: d.ledger, Runner: runner, Snapshots: d.snapshots, AutomationUser: d.cfg.AutomationUser,
+				Env: d.provisionEnv,
 			},
 		},
 	})
@@ -59,6 +62,9 @@ func (d *Daemon) wire(cleanBefore bool) {
 func (d *Daemon) tofuVariables() map[string]string {
 	return map[string]string{"exocomp_fleet_pubkey": d.fleet.PublicLine()}
 }
+
+// daemonEnv leads the provider of a tofu that this daemon runs back to it.
+func (d *Daemon) daemonEnv() []string { return []string{rpc.SocketEnv + "=" + d.cfg.Socket()} }
 
 // module is a workspace for the daemon's own short children.
 func (d *Daemon) module(ctx context.Context, w orchestrator.Workspace) (tofu.Module, error) {

@@ -21,6 +21,7 @@ type Ledger interface {
 	Inventory(ctx context.Context, workspace string) (orchestrator.Inventory, error)
 	Inventories(ctx context.Context) ([]orchestrator.Inventory, error)
 	Pins(ctx context.Context, filter orchestrator.PinFilter) ([]orchestrator.Pin, error)
+	AbandonRuns(ctx context.Context) (next time.Time, err error)
 }
 
 // Publisher writes the published copies.
@@ -32,7 +33,7 @@ type Publisher interface {
 }
 
 // Handlers are the step kinds' handlers. A standalone `workspace apply` and
-// `host onboard` are the same work as the steps.
+// `host onboard`, and a leave play, are the same work as the steps.
 type Handlers struct {
 	TofuApply   jobs.Handler
 	SSHWait     jobs.Handler
@@ -80,6 +81,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return e.pool.Run(ctx) })
 	g.Go(func() error { return e.republish(ctx) })
+	g.Go(func() error { return e.abandon(ctx) })
 	return g.Wait()
 }
 
@@ -93,6 +95,13 @@ func (e *Engine) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Outc
 	if err != nil {
 		return orchestrator.Outcome{}, err
 	}
+	if a.Job.StepKind == orchestrator.StepSSHWait {
+		// Where a resource handed the inventory over, no job of this engine has
+		// captured and published it.
+		if err := e.publishInventory(ctx, a.Job.Workspace); err != nil {
+			return orchestrator.Outcome{}, err
+		}
+	}
 	return h.Handle(ctx, a)
 }
 
@@ -104,7 +113,7 @@ func (e *Engine) handler(j orchestrator.Job) (jobs.Handler, error) {
 		return e.cfg.Handlers.HostOnboard, nil
 	case j.StepKind == orchestrator.StepSSHWait:
 		return e.cfg.Handlers.SSHWait, nil
-	case j.StepKind == orchestrator.StepAnsiblePlay:
+	case j.StepKind == orchestrator.StepAnsiblePlay, j.Kind == orchestrator.JobLeavePlay:
 		return e.cfg.Handlers.AnsiblePlay, nil
 	default:
 		return nil, orchestrator.Errorf(orchestrator.CodeInternal, "there is no handler for job %s (%s %s)", j.ID, j.Kind, j.StepKind)

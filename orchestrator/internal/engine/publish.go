@@ -57,11 +57,7 @@ func (e *Engine) FinishJob(ctx context.Context, id orchestrator.JobID, token orc
 	ctx, cancel := publishing(ctx)
 	defer cancel()
 	if o.Inventory != nil {
-		inv, err := e.Inventory(ctx, job.Workspace)
-		if err == nil {
-			err = e.cfg.Publisher.Inventory(ctx, inv)
-		}
-		e.published("inventory "+orchestrator.InventoryName(job.Workspace), err)
+		e.writeInventory(ctx, job.Workspace)
 	}
 	if len(o.Retire) > 0 {
 		e.publishPins(ctx)
@@ -94,6 +90,46 @@ func (e *Engine) Withdraw(ctx context.Context, workspace string, change func() e
 		}
 		return err
 	})
+}
+
+// CommitInventory is [Engine.Commit] of a change that may replace the inventory
+// of a workspace, which it publishes too.
+func (e *Engine) CommitInventory(ctx context.Context, workspace string, change func() error) error {
+	return e.Commit(ctx, func() error {
+		if err := change(); err != nil {
+			return err
+		}
+		ctx, cancel := publishing(ctx)
+		defer cancel()
+		e.writeInventory(ctx, workspace)
+		return nil
+	})
+}
+
+// publishInventory publishes what the ledger holds of a workspace's inventory.
+func (e *Engine) publishInventory(ctx context.Context, workspace string) error {
+	release, err := e.settle(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, cancel := publishing(ctx)
+	defer cancel()
+	e.writeInventory(ctx, workspace)
+	return nil
+}
+
+// writeInventory writes a workspace's inventory anew, if it has one. The caller
+// holds settled.
+func (e *Engine) writeInventory(ctx context.Context, workspace string) {
+	inv, err := e.Inventory(ctx, workspace)
+	if errors.Is(err, orchestrator.ErrNotFound) {
+		return
+	}
+	if err == nil {
+		err = e.cfg.Publisher.Inventory(ctx, inv)
+	}
+	e.published("inventory "+orchestrator.InventoryName(workspace), err)
 }
 
 // publishing returns the context of a publication. It outlives ctx: what is

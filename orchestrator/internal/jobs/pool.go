@@ -104,6 +104,7 @@ type Pool struct {
 
 	mu     sync.Mutex
 	active int
+	lent   int // workers whose jobs wait for another job
 }
 
 // New returns a pool. It starts nothing.
@@ -168,7 +169,7 @@ func (p *Pool) Run(ctx context.Context) error {
 
 // claim starts jobs while there are any and a worker is free.
 func (p *Pool) claim(ctx context.Context) error {
-	for ctx.Err() == nil && p.running() < p.cfg.Workers {
+	for ctx.Err() == nil && p.idle() {
 		job, err := p.cfg.Queue.ClaimJob(ctx)
 		if err != nil || job == nil {
 			return err
@@ -178,10 +179,33 @@ func (p *Pool) claim(ctx context.Context) error {
 	return nil
 }
 
-func (p *Pool) running() int {
+// idle reports whether a worker is free.
+func (p *Pool) idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.active
+	return p.active < p.cfg.Workers+p.lent
+}
+
+// Lend gives the worker of a job that waits for another job to that one, until
+// back is called: with one worker they would wait for each other for ever.
+func (p *Pool) Lend() (back func()) {
+	p.mu.Lock()
+	p.lent++
+	p.mu.Unlock()
+	p.wake()
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.lent--
+	})
+}
+
+// wake lets the pool look for a job.
+func (p *Pool) wake() {
+	select {
+	case p.free <- struct{}{}:
+	default:
+	}
 }
 
 // start runs a job on a goroutine of its own.
@@ -194,10 +218,7 @@ func (p *Pool) start(ctx context.Context, job orchestrator.Job) {
 			p.mu.Lock()
 			p.active--
 			p.mu.Unlock()
-			select {
-			case p.free <- struct{}{}:
-			default:
-			}
+			p.wake()
 		}()
 		p.execute(ctx, job)
 	})

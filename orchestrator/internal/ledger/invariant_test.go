@@ -19,6 +19,7 @@ func TestInvariant1StepsFollowTheirPredecessors(t *testing.T) {
 		`UPDATE step SET state = 'ready', finished_at = NULL WHERE seq = 1`,                                                    // again
 		`UPDATE step SET state = 'running', finished_at = NULL WHERE seq = 1`,                                                  // again
 		`UPDATE step SET state = 'succeeded', finished_at = 1 WHERE seq = 2`,                                                   // without running
+		`UPDATE step SET state = 'succeeded', finished_at = 1 WHERE seq = 3`,                                                   // supplied by nobody
 		`INSERT INTO step SELECT run_id, 5, kind, 'ready', origin, 0, 0, NULL, NULL, NULL, NULL, NULL FROM step WHERE seq = 4`, // from nothing
 	} {
 		err := l.write(t.Context(), "test", func(tx *tx) error { return tx.exec(t.Context(), change) })

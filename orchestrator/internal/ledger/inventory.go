@@ -46,14 +46,15 @@ const inventorySelect = `
 	FROM inventory`
 
 func scanInventory(row scanner) (i orchestrator.Inventory, err error) {
-	err = row.Scan(&i.Workspace, &i.Digest, &i.Content, &i.Path, document{&i.Hosts}, &i.Captured, &i.Job, &instant{&i.UpdatedAt})
+	err = row.Scan(&i.Workspace, &i.Digest, &i.Content, &i.Path, document{&i.Hosts}, &i.Captured, opt(&i.Job), &instant{&i.UpdatedAt})
 	i.Hosts = nilIfEmpty(i.Hosts)
 	return i, err
 }
 
-// captureInventory replaces the standing inventory of the job's workspace, lets
-// its run require it, and ends the admissions of hosts that it does not name.
-func (t *tx) captureInventory(ctx context.Context, j jobRow, inv orchestrator.Inventory) error {
+// captureInventory replaces the standing inventory of about's workspace, lets
+// the run whose step 1 it is require it, and ends the admissions of hosts that
+// it does not name.
+func (t *tx) captureInventory(ctx context.Context, about orchestrator.Event, inv orchestrator.Inventory) error {
 	err := t.exec(ctx, `
 		INSERT INTO inventory (
 			workspace,
@@ -73,21 +74,22 @@ func (t *tx) captureInventory(ctx context.Context, j jobRow, inv orchestrator.In
 			captured = excluded.captured,
 			job_id = excluded.job_id,
 			updated_at = excluded.updated_at`,
-		j.Workspace, inv.Digest, inv.Content, inv.Path, texts(inv.Hosts), inv.Captured, j.ID, nanos(t.now))
+		about.Workspace, inv.Digest, inv.Content, inv.Path, texts(inv.Hosts), inv.Captured, null(about.Job), nanos(t.now))
 	if err != nil {
 		return err
 	}
-	if j.StepKind == orchestrator.StepTofuApply {
-		if err := t.exec(ctx, `UPDATE run SET inventory = ? WHERE id = ?`, inv.Digest, j.Run); err != nil {
+	if about.Step == orchestrator.StepTofuApply {
+		if err := t.exec(ctx, `UPDATE run SET inventory = ? WHERE id = ?`, inv.Digest, about.Run); err != nil {
 			return err
 		}
 	}
 	err = t.exec(ctx, `
 		DELETE FROM admission
-		WHERE workspace = ? AND host NOT IN (SELECT value FROM json_each(?))`, j.Workspace, texts(inv.Hosts))
+		WHERE workspace = ? AND host NOT IN (SELECT value FROM json_each(?))`, about.Workspace, texts(inv.Hosts))
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("captured %d output(s) to inventory %s naming %d host(s)", inv.Captured, inv.Path, len(inv.Hosts))
-	return t.event(ctx, j.event(orchestrator.EventInventoryCaptured, text))
+	about.Kind = orchestrator.EventInventoryCaptured
+	about.Message = fmt.Sprintf("captured %d output(s) to inventory %s naming %d host(s)", inv.Captured, inv.Path, len(inv.Hosts))
+	return t.event(ctx, about)
 }

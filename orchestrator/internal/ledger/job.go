@@ -127,6 +127,11 @@ func (t *tx) submitJob(ctx context.Context, n orchestrator.NewJob, old orchestra
 	if err != nil {
 		return j, err
 	}
+	if n.Kind == orchestrator.JobWorkspaceApply {
+		if err := w.RefuseHandedOver(); err != nil {
+			return j, err
+		}
+	}
 	if err := refuseParked(ctx, t, w.Name); err != nil {
 		return j, err
 	}

@@ -55,7 +55,7 @@ func (t *tx) finish(ctx context.Context, j jobRow, o orchestrator.Outcome) error
 // record stores what an attempt found out, however it ended.
 func (t *tx) record(ctx context.Context, j jobRow, o orchestrator.Outcome) error {
 	if o.Inventory != nil {
-		if err := t.captureInventory(ctx, j, *o.Inventory); err != nil {
+		if err := t.captureInventory(ctx, j.event("", ""), *o.Inventory); err != nil {
 			return err
 		}
 	}

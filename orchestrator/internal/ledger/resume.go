@@ -24,6 +24,13 @@ func (l *Ledger) ResumeRun(ctx context.Context, r orchestrator.ResumeRun) (run o
 		if err != nil {
 			return err
 		}
+		turn, held, err := holder(ctx, t, w.Name)
+		if err != nil {
+			return err
+		}
+		if held {
+			return heldBy(turn, "resume the run when that is done")
+		}
 		if run.FailedStep().Kind == orchestrator.StepTofuApply {
 			if err := refuseLost(w, r.Spec.AcceptLost); err != nil {
 				return err
@@ -46,6 +53,11 @@ func mayResume(ctx context.Context, q querier, run *orchestrator.Run) (w orchest
 		return w, orchestrator.Errorf(orchestrator.CodeConflict, "run %s is %s: only a failed run is resumed", run.ID, run.State).
 			WithHint("start another: exocomp provision run %s PLAYBOOK", run.Workspace)
 	}
+	return resumable(ctx, q, run)
+}
+
+// resumable returns the workspace of a failed run, or why the run is history.
+func resumable(ctx context.Context, q querier, run *orchestrator.Run) (w orchestrator.Workspace, err error) {
 	newer, found, err := one(ctx, q, scanText[orchestrator.RunID],
 		`SELECT id FROM run WHERE workspace = ? AND id > ? ORDER BY id DESC LIMIT 1`, run.Workspace, run.ID)
 	if err != nil {
@@ -61,13 +73,6 @@ func mayResume(ctx context.Context, q querier, run *orchestrator.Run) (w orchest
 	if w.CreatedAt.After(run.CreatedAt) {
 		return w, orchestrator.Errorf(orchestrator.CodeConflict, "workspace %s was removed and added again after run %s", w.Name, run.ID).
 			WithHint("start another: exocomp provision run %s PLAYBOOK", w.Name)
-	}
-	turn, held, err := holder(ctx, q, w.Name)
-	if err != nil {
-		return w, err
-	}
-	if held {
-		return w, heldBy(turn, "resume the run when that is done")
 	}
 	return w, nil
 }

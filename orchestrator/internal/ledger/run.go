@@ -29,31 +29,45 @@ func (l *Ledger) SubmitRun(ctx context.Context, n orchestrator.NewRun) (run orch
 		if err != nil {
 			return err
 		}
+		if err := w.RefuseHandedOver(); err != nil {
+			return err
+		}
 		if err := refuseParked(ctx, t, w.Name); err != nil {
 			return err
 		}
-		if err := refuseLost(w, n.Spec.AcceptLost); err != nil {
-			return err
-		}
-		if run, err = t.insertRun(ctx, n); err != nil {
-			return err
-		}
-		if err := t.acceptLost(ctx, w, orchestrator.Event{Workspace: w.Name, Run: run.ID, By: n.By}); err != nil {
-			return err
-		}
-		if _, err := t.openTurn(ctx, w.Name, run.ID, ""); err != nil {
-			return err
-		}
-		if err := t.advance(ctx, w.Name); err != nil {
-			return err
-		}
-		run, err = runByID(ctx, t, run.ID)
+		run, err = t.submitRun(ctx, w, n, nil)
 		return err
 	})
 	if err != nil {
 		return orchestrator.Run{}, false, err
 	}
 	return run, created, nil
+}
+
+// submitRun records a run of w and queues it. Where handed is not nil, that is
+// what its step 1 will have made when its turn comes.
+func (t *tx) submitRun(ctx context.Context, w orchestrator.Workspace, n orchestrator.NewRun, handed *Handed) (run orchestrator.Run, err error) {
+	if err := refuseLost(w, n.Spec.AcceptLost); err != nil {
+		return run, err
+	}
+	if run, err = t.insertRun(ctx, n); err != nil {
+		return run, err
+	}
+	if handed != nil {
+		if err := t.insertHanded(ctx, run.ID, *handed); err != nil {
+			return run, err
+		}
+	}
+	if err := t.acceptLost(ctx, w, orchestrator.Event{Workspace: w.Name, Run: run.ID, By: n.By}); err != nil {
+		return run, err
+	}
+	if _, err := t.openTurn(ctx, w.Name, run.ID, ""); err != nil {
+		return run, err
+	}
+	if err := t.advance(ctx, w.Name); err != nil {
+		return run, err
+	}
+	return runByID(ctx, t, run.ID)
 }
 
 // replay looks for the run that n's key made before; created is true where
@@ -108,15 +122,19 @@ func (t *tx) insertRun(ctx context.Context, n orchestrator.NewRun) (orchestrator
 			workspace,
 			state,
 			spec,
+			resource,
 			submitted_by,
 			created_at
-		) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		id, null(n.Key), n.Kind, n.Workspace, orchestrator.RunQueued, document{n.Spec}, document{n.By}, nanos(t.now))
+		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		id, null(n.Key), n.Kind, n.Workspace, orchestrator.RunQueued, document{n.Spec}, n.Resource, document{n.By}, nanos(t.now))
 	if err != nil {
 		return orchestrator.Run{}, err
 	}
 	for i, kind := range n.Kind.Steps() {
 		s := orchestrator.Step{Seq: i + 1, Kind: kind, State: orchestrator.StepBlocked, Origin: orchestrator.OriginRun}
+		if i == 0 && n.Origin != "" {
+			s.Origin = n.Origin
+		}
 		if err := t.insertStep(ctx, id, s); err != nil {
 			return orchestrator.Run{}, err
 		}
@@ -189,6 +207,7 @@ func selectRuns(ctx context.Context, q querier, clauses string, args ...any) ([]
 			state,
 			spec,
 			inventory,
+			resource,
 			submitted_by,
 			created_at,
 			finished_at
@@ -209,7 +228,7 @@ func selectRuns(ctx context.Context, q querier, clauses string, args ...any) ([]
 
 func scanRun(row scanner) (r orchestrator.Run, err error) {
 	err = row.Scan(&r.ID, &r.Kind, &r.Workspace, &r.State, document{&r.Spec}, opt(&r.Inventory),
-		document{&r.SubmittedBy}, &instant{&r.CreatedAt}, &instant{&r.FinishedAt})
+		&r.Resource, document{&r.SubmittedBy}, &instant{&r.CreatedAt}, &instant{&r.FinishedAt})
 	return r, err
 }
 
@@ -238,6 +257,11 @@ func (t *tx) settleRun(ctx context.Context, run *orchestrator.Run) error {
 	}
 	if err := t.event(ctx, runEvent(run, orchestrator.EventRunFinished, text)); err != nil {
 		return err
+	}
+	if run.Resource && state == orchestrator.RunSucceeded {
+		if err := t.proveProvision(ctx, run); err != nil {
+			return err
+		}
 	}
 	turn, err := turnOfRun(ctx, t, run.ID)
 	if err != nil {

@@ -80,6 +80,9 @@ func (t *tx) advance(ctx context.Context, workspace string) error {
 	if err != nil || run.State != orchestrator.RunQueued {
 		return err
 	}
+	if run.Steps[0].Origin == orchestrator.OriginCaller {
+		return t.supply(ctx, &run)
+	}
 	return t.releaseStep(ctx, &run, &run.Steps[0], orchestrator.TriggerRelease)
 }
 

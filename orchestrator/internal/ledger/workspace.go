@@ -26,7 +26,13 @@ func (l *Ledger) AddWorkspace(ctx context.Context, w orchestrator.Workspace, by 
 				w = old
 				return nil
 			}
-			if !w.SameState(old) {
+			if _, has, err := provisionOf(ctx, t, w.Name); err != nil {
+				return err
+			} else if has && old.HandedOver() {
+				return orchestrator.Errorf(orchestrator.CodeConflict, "the hosts of workspace %s are handed over by an exocomp_provision", w.Name).
+					WithHint("choose another name, or destroy that resource first")
+			}
+			if !w.SameState(old) && !old.HandedOver() {
 				err := barredByLost(old, "change it", "if they do not exist: exocomp workspace apply "+old.Name+" --accept-lost")
 				if err != nil {
 					return err

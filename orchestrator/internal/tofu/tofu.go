@@ -67,6 +67,7 @@ type Module struct {
 	TempDir   string            // TMPDIR of the children, private
 	Variables map[string]string // given as TF_VAR_<name>
 	Job       orchestrator.JobID
+	Daemon    []string // environment by which a provider finds the daemon
 }
 
 // Command is what a supervisor executes.
@@ -126,6 +127,7 @@ func (m Module) env() []string {
 	if m.Job != "" {
 		env = append(env, "EXOCOMP_JOB="+string(m.Job))
 	}
+	env = append(env, m.Daemon...)
 	for name, value := range m.Variables {
 		env = append(env, "TF_VAR_"+name+"="+value)
 	}

@@ -5,7 +5,9 @@
 package supervised
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -41,7 +43,8 @@ type Run struct {
 	Inventory *inventory.Inventory // as the run shall see it
 	Only      []string             // hosts to limit it to; empty: all
 	Vars      map[string]any
-	Args      []string // passed through, as [ansible.ParseArgs] returned them
+	Env       map[string]orchestrator.Secret // secrets for the playbook's environment, by their names
+	Args      []string                       // passed through, as [ansible.ParseArgs] returned them
 	// Identities are private key files on this machine that the run may log in
 	// with, besides the fleet key.
 	Identities []string
@@ -111,7 +114,28 @@ func (x *Runner) prepare(ctx context.Context, a *jobs.Attempt, r Run, tool *jobs
 		return err
 	}
 	tool.Argv, tool.Env, tool.Dir = p.Argv, p.Env, p.Dir
+	for name, secret := range r.Env {
+		if err := orchestrator.ValidateEnvName(name); err != nil {
+			return err
+		}
+		tool.Env = append(tool.Env, name+"="+secret.Reveal())
+		tool.Secrets = append(tool.Secrets, secret)
+	}
 	return nil
+}
+
+// Vars decodes extra variables, a JSON object or nothing, keeping its numbers.
+func Vars(doc json.RawMessage) (map[string]any, error) {
+	if len(doc) == 0 {
+		return nil, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	var vars map[string]any
+	if err := d.Decode(&vars); err != nil {
+		return nil, orchestrator.Errorf(orchestrator.CodeInternal, "decode the extra variables: %w", err)
+	}
+	return vars, nil
 }
 
 // knownHosts returns the pins of the inventory's hosts and no others.

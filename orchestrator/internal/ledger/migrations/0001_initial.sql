@@ -14,7 +14,7 @@ CREATE TABLE step_kind (name TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
 INSERT INTO step_kind (name) VALUES ('tofu-apply'), ('ssh-wait'), ('host-onboard'), ('ansible-play');
 
 CREATE TABLE job_kind (name TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
-INSERT INTO job_kind (name) VALUES ('step'), ('workspace-apply'), ('host-onboard');
+INSERT INTO job_kind (name) VALUES ('step'), ('workspace-apply'), ('host-onboard'), ('leave-play');
 
 -- The state machines. Triggers below refuse every other change.
 CREATE TABLE step_transition (
@@ -24,6 +24,7 @@ CREATE TABLE step_transition (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO step_transition (from_state, to_state) VALUES
     ('blocked', 'ready'),
+    ('blocked', 'succeeded'),
     ('blocked', 'cancelled'),
     ('ready', 'running'),
     ('ready', 'cancelled'),
@@ -82,6 +83,7 @@ CREATE TABLE run (
     state        TEXT    NOT NULL CHECK (state IN ('queued', 'running', 'awaiting-approval', 'succeeded', 'failed', 'cancelled')), -- follows from the steps; kept for the indices
     spec         TEXT    NOT NULL CHECK (json_valid(spec)),
     inventory    TEXT,           -- digest that step 1 recorded
+    resource     INTEGER NOT NULL CHECK (resource IN (0, 1)), -- an exocomp_provision asked for it
     submitted_by TEXT    NOT NULL CHECK (json_valid(submitted_by)),
     created_at   INTEGER NOT NULL,
     finished_at  INTEGER,
@@ -125,6 +127,12 @@ BEGIN
     SELECT RAISE(ABORT, 'the state machine has no such step transition');
 END;
 
+CREATE TRIGGER step_is_supplied_by_a_caller BEFORE UPDATE OF state ON step
+WHEN NEW.state = 'succeeded' AND OLD.state = 'blocked' AND (OLD.seq <> 1 OR OLD.origin <> 'caller')
+BEGIN
+    SELECT RAISE(ABORT, 'only step 1, and only of a caller, succeeds without running');
+END;
+
 CREATE TRIGGER step_follows_its_predecessor BEFORE UPDATE OF state ON step
 WHEN NEW.state IN ('ready', 'running') AND OLD.seq > 1 AND NOT EXISTS (
     SELECT 1 FROM step AS previous
@@ -133,6 +141,31 @@ WHEN NEW.state IN ('ready', 'running') AND OLD.seq > 1 AND NOT EXISTS (
 BEGIN
     SELECT RAISE(ABORT, 'the step before it has not succeeded');
 END;
+
+-- What a resource handed over for a run whose turn has not come: step 1 records
+-- it then.
+CREATE TABLE handed (
+    run_id  TEXT    NOT NULL PRIMARY KEY REFERENCES run (id),
+    content BLOB    NOT NULL,
+    digest  TEXT    NOT NULL,
+    path    TEXT    NOT NULL,
+    hosts   TEXT    NOT NULL CHECK (json_valid(hosts)),
+    places  TEXT    NOT NULL CHECK (json_valid(places))
+) STRICT;
+
+-- The exocomp_provision that has a workspace.
+CREATE TABLE provision (
+    workspace   TEXT    NOT NULL PRIMARY KEY REFERENCES workspace (name) ON DELETE CASCADE,
+    owner       TEXT    NOT NULL, -- sha256 of the resource's token
+    handed_over INTEGER NOT NULL CHECK (handed_over IN (0, 1)),
+    succeeded   INTEGER NOT NULL CHECK (succeeded IN (0, 1)),
+    released    INTEGER NOT NULL CHECK (released IN (0, 1)),
+    places      TEXT    NOT NULL, -- digest of where its hosts are; empty where the daemon applies
+    run_id      TEXT    REFERENCES run (id), -- the newest one that it asked for or took over
+    abandon_at  INTEGER, -- when a live run is cancelled unless a create claims it
+    leave_job   TEXT    REFERENCES job (id),
+    updated_at  INTEGER NOT NULL
+) STRICT;
 
 -- A workspace's queue. The oldest open turn holds the workspace.
 CREATE TABLE turn (
@@ -205,7 +238,7 @@ CREATE TABLE inventory (
     path       TEXT    NOT NULL, -- of the published copy
     hosts      TEXT    NOT NULL CHECK (json_valid(hosts)),
     captured   INTEGER NOT NULL, -- outputs that it was derived from
-    job_id     TEXT    NOT NULL REFERENCES job (id),
+    job_id     TEXT    REFERENCES job (id), -- NULL where a resource handed it over
     updated_at INTEGER NOT NULL  -- of the newest capture, changed or not
 ) STRICT;
 

@@ -1,5 +1,6 @@
 // Package play is the handler of step 4: the user's playbook, from its
-// snapshot, against the inventory that step 1 captured.
+// snapshot, against the inventory that step 1 captured; and of a leave play, the
+// playbook that a resource runs when it is destroyed.
 //
 // Running it again is safe as far as the user's play is: Ansible plays are
 // written to converge. Within one attempt it runs exactly once; a crash that
@@ -31,6 +32,9 @@ type Handler struct {
 	Runner         *supervised.Runner
 	Snapshots      supervised.Snapshots
 	AutomationUser string
+	// Env returns the secrets that the resource which has a workspace gives its
+	// playbooks, by their names in the environment; none is no error.
+	Env func(ctx context.Context, workspace string) (map[string]orchestrator.Secret, error)
 }
 
 // Handle implements [jobs.Handler].
@@ -50,9 +54,36 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 	}, nil
 }
 
+// work is what a job runs.
+type work struct {
+	spec     orchestrator.PlaySpec
+	args     []string
+	digest   string // of the inventory that it requires; empty: whichever there is
+	resource bool   // an exocomp_provision asked for it
+}
+
+func (h *Handler) work(ctx context.Context, j orchestrator.Job) (work, error) {
+	if j.Run == "" {
+		if j.Spec.Play == nil {
+			return work{}, orchestrator.Errorf(orchestrator.CodeInternal, "job %s names no playbook", j.ID)
+		}
+		return work{spec: *j.Spec.Play, resource: true}, nil
+	}
+	run, err := h.Ledger.Run(ctx, j.Run)
+	if err != nil {
+		return work{}, err
+	}
+	return work{
+		spec:     orchestrator.PlaySpec{Playbook: run.Spec.Playbook, Vars: run.Spec.Vars, SSHIdentities: run.Spec.SSHIdentities},
+		args:     run.Spec.Args,
+		digest:   run.Inventory,
+		resource: run.Resource,
+	}, nil
+}
+
 func (h *Handler) prepare(ctx context.Context, a *jobs.Attempt) (supervised.Run, error) {
 	var none supervised.Run
-	run, err := h.Ledger.Run(ctx, a.Job.Run)
+	w, err := h.work(ctx, a.Job)
 	if err != nil {
 		return none, err
 	}
@@ -60,7 +91,7 @@ func (h *Handler) prepare(ctx context.Context, a *jobs.Attempt) (supervised.Run,
 	if err != nil {
 		return none, err
 	}
-	inv, err := supervised.Current(row, run.Inventory)
+	inv, err := supervised.Current(row, w.digest)
 	if err != nil {
 		return none, err
 	}
@@ -75,13 +106,24 @@ func (h *Handler) prepare(ctx context.Context, a *jobs.Attempt) (supervised.Run,
 	if inv, err = h.Runner.AsAutomation(inv, h.AutomationUser, automation); err != nil {
 		return none, err
 	}
-	dir := filepath.Join(a.WorkDir, "snapshot")
-	return supervised.Run{
+	vars, err := supervised.Vars(w.spec.Vars)
+	if err != nil {
+		return none, err
+	}
+	r := supervised.Run{
 		Phase:      phase,
-		Playbook:   ansible.Playbook{Snapshot: dir, Entry: run.Spec.Playbook.Entry},
 		Inventory:  inv,
-		Args:       run.Spec.Args,
-		Identities: run.Spec.SSHIdentities,
-		Prepare:    func() error { return supervised.Unpack(ctx, h.Snapshots, run.Spec.Playbook.Digest, dir) },
-	}, nil
+		Vars:       vars,
+		Args:       w.args,
+		Identities: w.spec.SSHIdentities,
+	}
+	if w.resource {
+		if r.Env, err = h.Env(ctx, a.Job.Workspace); err != nil {
+			return none, err
+		}
+	}
+	dir := filepath.Join(a.WorkDir, "snapshot")
+	r.Playbook = ansible.Playbook{Snapshot: dir, Entry: w.spec.Playbook.Entry}
+	r.Prepare = func() error { return supervised.Unpack(ctx, h.Snapshots, w.spec.Playbook.Digest, dir) }
+	return r, nil
 }

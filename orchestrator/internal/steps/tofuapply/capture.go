@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -81,19 +79,12 @@ func (a *attempt) captureInto(ctx context.Context, out *orchestrator.Outcome) er
 // A chain is refused; a plain apply only warns, because the job that will use
 // the inventory brings its own grants.
 func (a *attempt) grants(hosts []inventory.Host) ([]string, error) {
-	var m orchestrator.Mistakes
-	var warnings []string
-	for _, h := range hosts {
-		f := h.PrivateKeyFile
-		if f == "" || h.Local() || (a.chain != nil && slices.Contains(a.chain.SSHIdentities, f)) {
-			continue
-		}
-		text := fmt.Sprintf("host %s names the key file %s and nobody granted it: add --ssh-identity %s", h.Name, f, f)
-		m.Addf("%s", text)
-		warnings = append(warnings, text)
-	}
 	if a.chain == nil {
-		return warnings, nil
+		return inventory.Ungranted(hosts, nil), nil
+	}
+	var m orchestrator.Mistakes
+	for _, text := range inventory.Ungranted(hosts, a.chain.SSHIdentities) {
+		m.Addf("%s", text)
 	}
 	if err := m.Err(); err != nil {
 		return nil, orchestrator.Errorf(orchestrator.CodeRefused, "%w", err)
@@ -113,28 +104,5 @@ func (a *attempt) leaving(ctx context.Context, hosts []inventory.Host) ([]orches
 	if err != nil {
 		return nil, err
 	}
-	type place struct {
-		name, host string
-		port       int
-	}
-	stays := make(map[place]bool, len(hosts))
-	for _, h := range hosts {
-		if !h.Local() {
-			stays[place{h.Name, strings.ToLower(h.Address), h.Port}] = true
-		}
-	}
-	var out []orchestrator.Pin
-	for _, p := range pins {
-		var gone []orchestrator.PinUser
-		for _, u := range p.Users {
-			if u.Workspace == a.Job.Workspace && !stays[place{u.Host, strings.ToLower(p.Host), p.Port}] {
-				gone = append(gone, u)
-			}
-		}
-		if len(gone) > 0 {
-			p.Users = gone
-			out = append(out, p)
-		}
-	}
-	return out, nil
+	return orchestrator.LeavingPins(pins, a.Job.Workspace, inventory.Places(hosts)), nil
 }

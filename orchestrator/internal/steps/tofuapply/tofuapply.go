@@ -46,6 +46,7 @@ type Handler struct {
 	// no machine is created for a chain that must fail.
 	Preflight func(context.Context) error
 	Variables map[string]string             // given to every tofu as TF_VAR_<name>
+	Daemon    []string                      // environment by which its providers find the daemon
 	InitDir   string                        // where the marks of finished inits are kept
 	Artifacts func(workspace string) string // where its inventory is published
 }
@@ -139,7 +140,7 @@ func (a *attempt) prepare(ctx context.Context) (err error) {
 		ctx, end = a.Outlive(ctx)
 		defer end()
 	}
-	a.module = tofu.Module{TempDir: filepath.Join(a.WorkDir, "tmp"), Variables: a.Variables, Job: a.Job.ID}
+	a.module = tofu.Module{TempDir: filepath.Join(a.WorkDir, "tmp"), Variables: a.Variables, Daemon: a.Daemon, Job: a.Job.ID}
 	if a.module.Workspace, err = a.Ledger.Workspace(ctx, a.Job.Workspace); err != nil {
 		return err
 	}
