@@ -143,6 +143,10 @@ func (a *app) workspaceList() *cobra.Command {
 				if len(w.Lost) > 0 {
 					note = fmt.Sprintf("%d create(s) may be lost", len(w.Lost))
 				}
+				if w.HandedOver() {
+					rows = append(rows, []string{w.Name, orDash(""), handedOver, note})
+					continue
+				}
 				rows = append(rows, []string{w.Name, string(w.Approval), printable(w.Dir), note})
 			}
 			return a.table([]string{"NAME", "APPROVAL", "DIRECTORY", ""}, rows, "no workspaces; add one: exocomp workspace add NAME DIR")
@@ -169,7 +173,17 @@ func (a *app) workspaceShow() *cobra.Command {
 	return c
 }
 
+// handedOver stands where a workspace without a root module has no directory.
+const handedOver = "(its hosts are handed over by an exocomp_provision)"
+
 func (a *app) printWorkspace(w orchestrator.Workspace) error {
+	if w.HandedOver() {
+		return a.table([]string{"workspace", w.Name}, [][]string{
+			{"directory", handedOver},
+			{"inventory", orchestrator.InventoryName(w.Name)},
+			{"added", instant(w.CreatedAt)},
+		}, "")
+	}
 	rows := [][]string{
 		{"directory", printable(w.Dir)},
 		{"inventory", orchestrator.InventoryName(w.Name)},
