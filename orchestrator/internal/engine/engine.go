@@ -96,9 +96,9 @@ func (e *Engine) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Outc
 		return orchestrator.Outcome{}, err
 	}
 	if a.Job.StepKind == orchestrator.StepSSHWait {
-		// Where a resource handed the inventory over, no job of this engine has
-		// captured and published it.
-		if err := e.publishInventory(ctx, a.Job.Workspace); err != nil {
+		// An inventory that a resource handed over was captured in the turn of
+		// its run, by whichever commit began that turn.
+		if err := e.publishHanded(ctx, a.Job.Workspace); err != nil {
 			return orchestrator.Outcome{}, err
 		}
 	}

@@ -106,8 +106,9 @@ func (e *Engine) CommitInventory(ctx context.Context, workspace string, change f
 	})
 }
 
-// publishInventory publishes what the ledger holds of a workspace's inventory.
-func (e *Engine) publishInventory(ctx context.Context, workspace string) error {
+// publishHanded publishes a workspace's inventory, and known_hosts, which hosts
+// may have left with it.
+func (e *Engine) publishHanded(ctx context.Context, workspace string) error {
 	release, err := e.settle(ctx)
 	if err != nil {
 		return err
@@ -116,6 +117,7 @@ func (e *Engine) publishInventory(ctx context.Context, workspace string) error {
 	ctx, cancel := publishing(ctx)
 	defer cancel()
 	e.writeInventory(ctx, workspace)
+	e.publishPins(ctx)
 	return nil
 }
 

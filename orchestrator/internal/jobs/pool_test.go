@@ -162,3 +162,32 @@ func TestRuntimeDirectoryThatIsTooLongIsRefused(t *testing.T) {
 		t.Errorf("error = %v, want one that names the length", err)
 	}
 }
+
+// A job that waits for another one lends its worker: the pool looks for a job at
+// once, and has as many workers as before when it is given back.
+func TestAWaitingJobLendsItsWorker(t *testing.T) {
+	p := New(Config{Workers: 1})
+	p.active = 1
+	if p.idle() {
+		t.Fatal("the one worker is busy and idle")
+	}
+	back := p.Lend()
+	select {
+	case <-p.free:
+	default:
+		t.Error("the pool was not woken")
+	}
+	if !p.idle() {
+		t.Error("the lent worker is not there")
+	}
+	p.active = 2
+	if p.idle() {
+		t.Error("one worker was lent to two jobs")
+	}
+	p.active = 1
+	back()
+	back() // once more changes nothing
+	if p.idle() || p.lent != 0 {
+		t.Errorf("after it was given back: idle %v, %d lent", p.idle(), p.lent)
+	}
+}

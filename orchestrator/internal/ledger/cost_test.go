@@ -44,6 +44,8 @@ func TestEachMethodCommitsOnce(t *testing.T) {
 	var run orchestrator.Run
 	var j *orchestrator.Job
 	var other orchestrator.JobID
+	res := newResource(t, l, "a")
+	res.workspace = "handed"
 	for _, c := range []struct {
 		name string
 		want int
@@ -91,6 +93,10 @@ func TestEachMethodCommitsOnce(t *testing.T) {
 		{"SetDraining", 1, func() error { return l.SetDraining(ctx, true, tester) }},
 		{"SetDraining again", 0, func() error { return l.SetDraining(ctx, true, tester) }},
 		{"PutSealed", 1, func() error { return l.PutSealed(ctx, "k", "n", []byte("x")) }},
+		{"EnsureRun", 1, func() error { _, err := l.EnsureRun(ctx, res.handing("a", "web9@h9")); return err }},
+		{"EnsureRun behind it", 1, func() error { _, err := l.EnsureRun(ctx, res.handing("b", "web9@h9")); return err }},
+		{"EndProvision", 1, func() error { _, err := res.end(nil, true); return err }},
+		{"AbandonRuns before it is time", 0, func() error { _, err := l.AbandonRuns(ctx); return err }},
 		{"RemoveWorkspace", 1, func() error { return l.RemoveWorkspace(ctx, "edge", false, tester) }},
 		{"StopDaemon", 1, func() error { return l.StopDaemon(ctx) }},
 	} {

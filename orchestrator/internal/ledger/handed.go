@@ -29,6 +29,11 @@ func (t *tx) insertHanded(ctx context.Context, run orchestrator.RunID, h Handed)
 		run, h.Inventory.Content, h.Inventory.Digest, h.Inventory.Path, texts(h.Inventory.Hosts), document{h.Places})
 }
 
+// dropHanded forgets what waited for the turn of a run.
+func (t *tx) dropHanded(ctx context.Context, run orchestrator.RunID) error {
+	return t.exec(ctx, `DELETE FROM handed WHERE run_id = ?`, run)
+}
+
 // handedOf returns what waits for the turn of a run.
 func handedOf(ctx context.Context, q querier, run orchestrator.RunID) (Handed, bool, error) {
 	return one(ctx, q, scanHanded, `
@@ -56,7 +61,7 @@ func (t *tx) supply(ctx context.Context, run *orchestrator.Run) error {
 	if !found {
 		return orchestrator.Errorf(orchestrator.CodeInternal, "nothing was handed over for run %s", run.ID)
 	}
-	if err := t.exec(ctx, `DELETE FROM handed WHERE run_id = ?`, run.ID); err != nil {
+	if err := t.dropHanded(ctx, run.ID); err != nil {
 		return err
 	}
 	s := &run.Steps[0]

@@ -17,10 +17,12 @@ type resource struct {
 	l     *Ledger
 	owner orchestrator.Secret
 	alive map[string]bool // owners whose clients follow a run
+
+	workspace string
 }
 
 func newResource(t *testing.T, l *Ledger, name string) *resource {
-	return &resource{t: t, l: l, owner: orchestrator.NewSecret(strings.Repeat(name, 16)), alive: map[string]bool{}}
+	return &resource{t: t, l: l, owner: orchestrator.NewSecret(strings.Repeat(name, 16)), alive: map[string]bool{}, workspace: "edge"}
 }
 
 // handing is a request that hands over hosts, `name@address`, with a playbook.
@@ -42,7 +44,7 @@ func (r *resource) handing(playbook string, hosts ...string) Ensure {
 // applying is a request for the registered workspace.
 func (r *resource) applying(playbook string) Ensure {
 	return Ensure{
-		EnsureRun: orchestrator.EnsureRun{Workspace: "edge", Owner: r.owner, Spec: spec(playbook), By: tester},
+		EnsureRun: orchestrator.EnsureRun{Workspace: r.workspace, Owner: r.owner, Spec: spec(playbook), By: tester},
 		Alive:     func(owner string) bool { return r.alive[owner] },
 	}
 }
@@ -60,7 +62,7 @@ func (r *resource) refused(e Ensure, code orchestrator.Code, parts ...string) {
 
 func (r *resource) end(leave *orchestrator.PlaySpec, again bool) (orchestrator.ProvisionEnd, error) {
 	return r.l.EndProvision(r.t.Context(), End{
-		EndProvision: orchestrator.EndProvision{Workspace: "edge", Owner: r.owner, Leave: leave, By: tester},
+		EndProvision: orchestrator.EndProvision{Workspace: r.workspace, Owner: r.owner, Leave: leave, By: tester},
 		Empty:        orchestrator.Inventory{Digest: "sha256:empty", Content: []byte("{}"), Path: "/data/artifacts/inventory/edge.json"},
 		Again:        again,
 	})

@@ -263,6 +263,9 @@ func (t *tx) settleRun(ctx context.Context, run *orchestrator.Run) error {
 			return err
 		}
 	}
+	if err := t.dropHanded(ctx, run.ID); err != nil {
+		return err
+	}
 	turn, err := turnOfRun(ctx, t, run.ID)
 	if err != nil {
 		return fmt.Errorf("find turn of %s: %w", run.ID, err)
