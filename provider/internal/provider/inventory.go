@@ -1,9 +1,8 @@
 package provider
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
@@ -61,26 +60,39 @@ func handOver(v tftypes.Value) (*orchestrator.HandedInventory, error) {
 // it derives the inventory as the daemon does. granted are the key files that the
 // resource names; nil where they are not known. All mistakes come back together.
 func checkInventory(workspace string, h *orchestrator.HandedInventory, granted []string) error {
-	outputs := map[string]inventory.Output{"hosts": {Value: json.RawMessage(h.Hosts)}}
+	output, doc := "hosts", h.Hosts
 	if len(h.Tree) > 0 {
-		outputs = map[string]inventory.Output{"ansible_inventory": {Value: json.RawMessage(h.Tree)}}
+		output, doc = "ansible_inventory", h.Tree
 	}
-	inv, err := inventory.Derive(workspace, outputs)
+	inv, err := inventory.Derive(workspace, map[string]inventory.Output{output: {Value: doc}})
 	if err != nil {
-		return err
+		return placed(err, output)
 	}
 	if _, err := inventory.Render(inv); err != nil {
 		return err
 	}
 	var m orchestrator.Mistakes
 	if inv.HostCount() == 0 {
-		m.Addf("the inventory names no hosts")
+		m.Addf("it names no hosts")
 	}
 	for _, host := range inventory.Effective(inv) {
 		f := host.PrivateKeyFile
 		if f != "" && !host.Local() && granted != nil && !slices.Contains(granted, f) {
-			m.Addf("%s", fmt.Sprintf("host %s names the key file %s and nobody granted it: add it to ssh_identities", host.Name, f))
+			m.Addf("host %s names the key file %s and nobody granted it: add it to ssh_identities", host.Name, f)
 		}
 	}
 	return m.Err()
+}
+
+// placed lets the places in the mistakes of a derivation begin with the name of
+// the attribute, not with that of the output that it stands for.
+func placed(err error, output string) error {
+	f := orchestrator.FailureOf(err)
+	lines := strings.Split(f.Message, "\n")
+	for i, line := range lines {
+		if below, ok := strings.CutPrefix(line, output); ok && strings.IndexAny(below, ".[:") == 0 {
+			lines[i] = "inventory" + below
+		}
+	}
+	return &orchestrator.Error{Code: f.Code, Message: strings.Join(lines, "\n"), Hint: f.Hint}
 }

@@ -84,11 +84,11 @@ func varsDocument(v tftypes.Value) (json.RawMessage, error) {
 // knownTexts returns the elements of a list of strings, none for null, and nil
 // while one is not known.
 func knownTexts(ctx context.Context, list types.List) []string {
-	if list.IsUnknown() {
-		return nil
-	}
 	texts := []string{}
-	if list.ElementsAs(ctx, &texts, false).HasError() {
+	if list.IsNull() {
+		return texts
+	}
+	if list.IsUnknown() || list.ElementsAs(ctx, &texts, false).HasError() {
 		return nil
 	}
 	return texts
