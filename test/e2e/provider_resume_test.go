@@ -1,0 +1,139 @@
+package e2e
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/test/nethost"
+)
+
+// needs is a shell line that fails, and says why, until a file is there.
+func needs(file string) string {
+	return "test -e " + file + " || { echo no " + filepath.Base(file) + " here; exit 1; }"
+}
+
+// TestGateProviderResume: a chain that fails in step 2, then 3, then 4 fails the
+// apply each time, and each time applying again takes the same run up where it
+// failed.
+func TestGateProviderResume(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	web1 := s.hostWith(nethost.HostOptions{Name: "web1", LateSSHD: true})
+	s.start()
+	r := s.root("main")
+	onboard, play, leave := s.hostGate(web1, "onboard"), s.hostGate(web1, "play"), s.hostGate(web1, "leave")
+	site := s.playbook("site", rawPlay("tf:edge", play.count(), needs("/var/tmp/never")))
+	r.provision(attrs{
+		"workspace": "edge", "playbook": site, "inventory": map[string]vars{"web1": hostVars(web1)},
+		"onboard_playbook": s.playbook("onboard", rawPlay("all", needs("/var/tmp/disk"), onboard.count())),
+		"destroy_playbook": s.playbook("leave", rawPlay("all", leave.count())),
+		"ssh_identities":   []string{s.lab.Key().Path}, "ssh_wait": "2s",
+	})
+
+	r.applyFails("failed at step 2, ssh-wait", "1 of 1 host(s)", "host web1: waiting", "exocomp provision logs run_")
+	run := s.holdsRuns("edge", 1, "a host that never answers fails the apply and its run")
+	if err := web1.StartSSHD(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.applyFails(string(run)+" of workspace edge failed at step 3, host-onboard", `task "Line 1"`, "host web1: failed", "Last lines:", "no disk here",
+		"exocomp provision logs "+string(run))
+	s.holds(onboard.runs() == 0, "the onboarding playbook that failed is step 3 of the same run")
+	if err := web1.WriteFile("/var/tmp/disk", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.applyFails(string(run)+" of workspace edge failed at step 4, ansible-play", `task "Line 2"`, "host web1: failed", "Last lines:", "no never here",
+		"exocomp provision logs "+string(run))
+	onboard.ran(1)
+	s.playbook("site", rawPlay("tf:edge", play.count()))
+	r.apply()
+	p, _ := r.state()
+	s.holds(!p.Tainted && p.Values.Status == "succeeded" && p.Values.RunID == string(run), "the last apply ends the same run", p)
+	s.holdsRuns("edge", 1, "all four applies made one run")
+	s.wantAttempts(s.run(string(run)), [4]int{0, 2, 2, 2}, [4]int{})
+	onboard.ran(1)
+	play.ran(2)
+	leave.ran(0)
+	s.holds(len(s.leaves()) == 0, "no leave play was run", s.leaves())
+	r.holdsEmpty("after it")
+	s.assertClean()
+}
+
+// leaves returns the leave plays that there ever were, newest first.
+func (s *site) leaves() []orchestrator.Job {
+	s.t.Helper()
+	return slices.DeleteFunc(jsonOf[[]orchestrator.Job](s, "jobs", "list"), func(j orchestrator.Job) bool {
+		return j.Kind != orchestrator.JobLeavePlay
+	})
+}
+
+// TestGateProviderPreventDestroy: where tofu refuses the replacement, what the
+// first error names makes it an update.
+func TestGateProviderPreventDestroy(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	r := s.root("main")
+	play := s.gate("play")
+	disk := filepath.Join(s.dir, "disk")
+	r.provision(attrs{
+		"workspace": "edge", "playbook": s.playbook("site", rawPlay("tf:edge", needs(disk), play.count())), "inventory": thisMachine(),
+	})
+	config := r.s.read(filepath.Join(r.dir, "main.tf"))
+	r.write("main.tf", strings.TrimSuffix(config, "}\n")+"  lifecycle {\n    prevent_destroy = true\n  }\n}\n")
+
+	r.applyFails("failed at step 4, ansible-play", "no disk here", "`tofu untaint ADDRESS`", "with "+address)
+	s.writeFile("disk", "")
+	r.applyFails("nstance cannot be destroyed", address)
+	play.ran(0)
+	r.ok("untaint", address)
+	done := r.actions()
+	s.holds(done[address] == "update", "after tofu untaint the apply is an update", done)
+	s.holdsRuns("edge", 1, "which takes the same run up")
+	play.ran(1)
+	r.holdsEmpty("after it")
+}
+
+// TestGateProviderRegistered: without an inventory the daemon applies the
+// workspace that it has registered. A failed step 1 is taken up like any other,
+// what others run there is nothing to this resource, and its end leaves the
+// machines as they are.
+func TestGateProviderRegistered(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	web1 := s.host("web1")
+	s.start()
+	r := s.root("main")
+	made, leave := s.gate("made"), s.hostGate(web1, "leave")
+	disk := filepath.Join(s.dir, "disk")
+	s.infra("edge", map[string]vars{"web1": hostVars(web1)},
+		resource("made", made.count()), resource("second", needs(disk), "terraform_data.made"))
+	a := attrs{
+		"workspace": "edge", "playbook": s.playbook("site", rawPlay("tf:edge", "true")),
+		"onboard_playbook": s.playbook("onboard", rawPlay("all", "true")),
+		"destroy_playbook": s.playbook("leave", rawPlay("all", leave.count())),
+		"ssh_identities":   []string{s.lab.Key().Path},
+	}
+	r.provision(a)
+	r.applyFails("failed at step 1, tofu-apply", "terraform_data.second", "no disk here", "exocomp provision logs run_")
+	s.writeFile("disk", "")
+	r.apply()
+	run := s.holdsRuns("edge", 1, "the run that failed at step 1 is the one that succeeded")
+	s.wantAttempts(s.run(string(run)), [4]int{2, 1, 1, 1}, [4]int{})
+	made.ran(1)
+	p, _ := r.state()
+	s.holds(p.Values.RunID == string(run) && p.Values.Hosts["web1"]["address"] == web1.Addr() && p.Values.Hosts["web1"]["port"] == 22.0,
+		"the state has the address of the host", p)
+
+	s.converge("edge", s.playbook("other", rawPlay("tf:edge", "true")), s.lightly()...)
+	r.holdsEmpty("after an unrelated provision run")
+
+	pins := s.pins()
+	r.ok("destroy", "-auto-approve")
+	leave.ran(1)
+	s.holds(len(s.leaves()) == 1 && len(pins) == 1 && len(s.pins()) == 1, "the end runs the leave play once and keeps the pin", s.leaves(), s.pins())
+	s.holdsCaptured("edge", 1, 1)
+	s.assertClean()
+}
