@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -232,6 +233,36 @@ func TestLocate(t *testing.T) {
 	t.Setenv("PATH", "/nonexistent")
 	_, err = Locate(context.Background(), "")
 	wantCode(t, err, orchestrator.CodeFailed, "PATH", "/nonexistent")
+}
+
+// The version is asked of the library where the script is an installed one;
+// whatever else is called ansible-playbook answers for itself.
+func TestVersionIsWhatTheCommandSays(t *testing.T) {
+	install, err := Locate(t.Context(), os.Getenv("EXOCOMP_TEST_ANSIBLE_PLAYBOOK"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), install.Path, "--version").Output()
+	if err != nil || !strings.Contains(string(out), "[core "+install.Version+"]") {
+		t.Errorf("%s is found to be %s and says %v: %.80q", install.Path, install.Version, err, out)
+	}
+	const imports = "\nfrom ansible.cli.playbook import main\n"
+	for text, want := range map[string][]string{
+		"#!/usr/bin/python3" + imports:             {"/usr/bin/python3"},
+		"#! /opt/venv/bin/python3.12 -I" + imports: {"/opt/venv/bin/python3.12", "-I"},
+		"#!/usr/bin/env python3" + imports:         {"/usr/bin/env", "python3"},
+		"#!/bin/sh" + imports:                      nil,
+		"#!/usr/bin/python3\nimport os\n":          nil,
+		imports:                                    nil,
+	} {
+		path := filepath.Join(t.TempDir(), "ansible-playbook")
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if got := interpreter(path); !slices.Equal(got, want) {
+			t.Errorf("interpreter of %q is %q, want %q", text, got, want)
+		}
+	}
 }
 
 func file(t *testing.T, path string) string {
