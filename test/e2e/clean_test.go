@@ -49,18 +49,19 @@ func TestCleanAfterDaemonizingPlays(t *testing.T) {
 	s.infra("edge", thisMachine())
 	pids := func(name string) string { return filepath.Join(s.dir, name+".pids") }
 	leave := func(name, then string) string {
-		return s.playbook(name, rawPlay("tf:edge", strings.Join(append(daemonize(pids(name)), then), "\n")))
+		return s.playbook("leave", rawPlay("tf:edge", strings.Join(append(daemonize(pids(name)), then), "\n")))
 	}
-
-	s.converge("edge", leave("success", "true"))
-	s.assertClean()
-	s.assertGone(pids("success"), 3)
 
 	if _, run := s.provision("edge", leave("failure", "false")); run.State != orchestrator.RunFailed {
 		t.Errorf("the failing play's run is %s", run.State)
 	}
 	s.assertClean()
 	s.assertGone(pids("failure"), 3)
+
+	leave("success", "true")
+	s.ok("provision", "resume", "edge", "--wait")
+	s.assertClean()
+	s.assertGone(pids("success"), 3)
 
 	for _, how := range []string{"cancel", "force"} {
 		g := s.gate(how)

@@ -147,7 +147,7 @@ func TestPlayCannotSwitchVerificationOff(t *testing.T) {
 	}, "\n"))
 	s.writeFile("plays/off/ansible.cfg", "[defaults]\nhost_key_checking = False\n[ssh_connection]\nssh_args = "+off+"\nssh_common_args = "+off+"\nssh_extra_args = "+off+"\n")
 	s.playbook("off", rawPlay("tf:edge", "false"))
-	r, run := s.provision("edge", filepath.Join(s.dir, "plays/off/site.yml"))
+	r, run := s.provision("edge", filepath.Join(s.dir, "plays/off/site.yml"), s.lightly()...)
 	s.holds(r.code == 1 && run.Steps[2].State == orchestrator.StepSucceeded, "the first play fails after the onboarding", r)
 
 	if err := h.RotateHostKeys(t.Context()); err != nil {
