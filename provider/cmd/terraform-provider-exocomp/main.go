@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/exocomp/exocomp/provider/internal/provider"
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 )
 
 // version is set at link time.
@@ -18,11 +17,7 @@ var version = "dev"
 func main() {
 	debug := flag.Bool("debug", false, "serve until interrupted and print what to export, for a debugger")
 	flag.Parse()
-	err := providerserver.Serve(context.Background(), provider.New(version), providerserver.ServeOpts{
-		Address: provider.Address,
-		Debug:   *debug,
-	})
-	if err != nil {
+	if err := provider.Serve(context.Background(), version, *debug); err != nil {
 		fmt.Fprintln(os.Stderr, "terraform-provider-exocomp:", err)
 		os.Exit(1)
 	}
