@@ -13,12 +13,13 @@ import (
 // most one.
 //
 // The resource is known by its owner token, which it keeps in its private state.
-// Until its first success the ownership is provisional: OpenTofu taints a create
-// that failed and makes the resource anew, with another token and the same hosts.
+// Until it was told of a success the ownership is provisional: OpenTofu taints a
+// create that failed, and forgets one during which it was killed, and makes the
+// resource anew, with another token and the same hosts.
 type Provision struct {
 	Workspace  string    `json:"workspace"`
 	HandedOver bool      `json:"handed_over"`         // its hosts are the resource's; else the daemon applies the registered workspace
-	Succeeded  bool      `json:"succeeded"`           // a chain of it has succeeded: from then on the name is no one else's
+	Succeeded  bool      `json:"succeeded"`           // a chain of it has succeeded
 	Released   bool      `json:"released"`            // the resource was deleted before any chain of it had succeeded
 	Run        RunID     `json:"run,omitempty"`       // its newest run
 	AbandonAt  time.Time `json:"abandon_at,omitzero"` // when its live run is cancelled unless a create claims it; zero: never

@@ -46,6 +46,11 @@ func (d *Daemon) EnsureRun(ctx context.Context, e orchestrator.EnsureRun, send f
 		}
 		out.Run, err = d.followRun(ctx, out.Run, func(run orchestrator.Run) error {
 			out.Run = run
+			if run.State == orchestrator.RunSucceeded && !out.Waiting {
+				if err := d.ledger.AnswerProvision(ctx, e.Workspace, e.Owner); err != nil {
+					return err
+				}
+			}
 			return send(out)
 		})
 		if err != nil || !out.Waiting {

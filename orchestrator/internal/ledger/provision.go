@@ -12,8 +12,9 @@ import (
 // provisionRow is a resource's claim with what the domain does not show.
 type provisionRow struct {
 	orchestrator.Provision
-	owner  string // fingerprint of the resource's token
-	places string // digest of where its hosts are; empty where the daemon applies
+	owner    string // fingerprint of the resource's token
+	answered bool   // a client was told of a success: the resource is in a state
+	places   string // digest of where its hosts are; empty where the daemon applies
 }
 
 // OwnerFingerprint is all that the ledger keeps of a resource's token.
@@ -41,6 +42,7 @@ const provisionSelect = `
 		owner,
 		handed_over,
 		succeeded,
+		answered,
 		released,
 		places,
 		run_id,
@@ -54,7 +56,7 @@ func provisionOf(ctx context.Context, q querier, workspace string) (provisionRow
 }
 
 func scanProvision(row scanner) (p provisionRow, err error) {
-	err = row.Scan(&p.Workspace, &p.owner, &p.HandedOver, &p.Succeeded, &p.Released, &p.places, opt(&p.Run),
+	err = row.Scan(&p.Workspace, &p.owner, &p.HandedOver, &p.Succeeded, &p.answered, &p.Released, &p.places, opt(&p.Run),
 		&instant{&p.AbandonAt}, opt(&p.LeaveJob), &instant{&p.UpdatedAt})
 	return p, err
 }
@@ -67,24 +69,26 @@ func (t *tx) putProvision(ctx context.Context, p provisionRow) error {
 			owner,
 			handed_over,
 			succeeded,
+			answered,
 			released,
 			places,
 			run_id,
 			abandon_at,
 			leave_job,
 			updated_at
-		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (workspace) DO UPDATE SET
 			owner = excluded.owner,
 			handed_over = excluded.handed_over,
 			succeeded = excluded.succeeded,
+			answered = excluded.answered,
 			released = excluded.released,
 			places = excluded.places,
 			run_id = excluded.run_id,
 			abandon_at = excluded.abandon_at,
 			leave_job = excluded.leave_job,
 			updated_at = excluded.updated_at`,
-		p.Workspace, p.owner, p.HandedOver, p.Succeeded, p.Released, p.places, null(p.Run), nanos(p.AbandonAt),
+		p.Workspace, p.owner, p.HandedOver, p.Succeeded, p.answered, p.Released, p.places, null(p.Run), nanos(p.AbandonAt),
 		null(p.LeaveJob), nanos(t.now))
 }
 
@@ -93,6 +97,17 @@ func (t *tx) proveProvision(ctx context.Context, run *orchestrator.Run) error {
 	return t.exec(ctx, `
 		UPDATE provision SET succeeded = 1, abandon_at = NULL
 		WHERE workspace = ? AND run_id = ?`, run.Workspace, run.ID)
+}
+
+// AnswerProvision notes that the resource's client is being told of its success.
+// Until then the resource may be in no state: a tofu that was killed, or whose
+// create timed out, makes it anew.
+func (l *Ledger) AnswerProvision(ctx context.Context, workspace string, owner orchestrator.Secret) error {
+	return l.write(ctx, "answer provision", func(t *tx) error {
+		return t.exec(ctx, `
+			UPDATE provision SET answered = 1
+			WHERE workspace = ? AND owner = ? AND succeeded = 1`, workspace, OwnerFingerprint(owner))
+	})
 }
 
 // Ensure is an [orchestrator.EnsureRun] with what the daemon made of it.
@@ -189,8 +204,8 @@ func (t *tx) takeProvision(ctx context.Context, e Ensure) (p, was provisionRow, 
 		how = "taken by an import"
 	case was.Released:
 		how = "taken after a create that did not succeed"
-	case !was.Succeeded && was.places == e.placesDigest() && !e.Alive(was.owner):
-		how = "adopted: no chain of it has succeeded yet, and its hosts are the same"
+	case !was.answered && was.places == e.placesDigest() && !e.Alive(was.owner):
+		how = "adopted: nobody was told of a success yet, and its hosts are the same"
 	default:
 		return p, was, orchestrator.Errorf(orchestrator.CodeConflict, "workspace %s belongs to another exocomp_provision", e.Workspace).
 			WithHint("name every host in one exocomp_provision (for_each belongs on the machines), give this one another workspace, or take it over: tofu import ADDRESS %s", e.Workspace)
@@ -233,7 +248,7 @@ func (t *tx) ensured(ctx context.Context, w orchestrator.Workspace, p *provision
 			out.Run, out.Waiting = run, true
 			return out, nil
 		case run.State == orchestrator.RunSucceeded && same && !was.Released:
-			p.Succeeded = true
+			p.Succeeded, p.answered = true, true
 			p.places = e.placesDigest()
 			return t.answer(ctx, p, run)
 		case run.State == orchestrator.RunFailed && was.places == e.placesDigest():

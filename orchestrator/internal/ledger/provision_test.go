@@ -196,6 +196,32 @@ func TestAReleasedSuccessIsNoAnswer(t *testing.T) {
 	}
 }
 
+// A tofu that was killed, or whose create timed out, makes the resource anew: what
+// its run has come to meanwhile is the answer.
+func TestASuccessThatNobodyWasToldOfIsTheAnswer(t *testing.T) {
+	l := openTest(t)
+	a, b := newResource(t, l, "a"), newResource(t, l, "b")
+	first := a.ensure(a.handing("a", "web1@192.0.2.1"))
+	a.through()
+	b.refused(b.handing("a", "web2@192.0.2.2"), orchestrator.CodeConflict) // other hosts
+	if got := b.ensure(b.handing("a", "web1@192.0.2.1")); got.Run.ID != first.Run.ID || !got.Run.State.Final() {
+		t.Errorf("run %s is the answer, want the success %s", got.Run.ID, first.Run.ID)
+	}
+	a.refused(a.handing("a", "web1@192.0.2.1"), orchestrator.CodeConflict)
+
+	// told while it was followed
+	c := newResource(t, l, "c")
+	c.workspace = "rim"
+	c.ensure(c.handing("a", "web3@192.0.2.3"))
+	c.through()
+	if err := l.AnswerProvision(t.Context(), "rim", c.owner); err != nil {
+		t.Fatal(err)
+	}
+	d := newResource(t, l, "d")
+	d.workspace = "rim"
+	d.refused(d.handing("a", "web3@192.0.2.3"), orchestrator.CodeConflict)
+}
+
 func TestAWorkspaceHasOneResource(t *testing.T) {
 	l := openTest(t)
 	a, b := newResource(t, l, "a"), newResource(t, l, "b")
@@ -212,7 +238,8 @@ func TestAWorkspaceHasOneResource(t *testing.T) {
 	run := b.ensure(b.handing("a", "web1@192.0.2.1")).Run
 	wantSteps(t, l, run.ID, "running: succeeded succeeded ready blocked")
 	b.through()
-	// after a success only an import takes it
+	b.ensure(b.handing("a", "web1@192.0.2.1"))
+	// after a success of which b was told only an import takes it
 	a.refused(a.handing("a", "web1@192.0.2.1"), orchestrator.CodeConflict)
 	e := a.handing("a", "web1@192.0.2.1")
 	e.Claim, e.Spec.Revision = true, "other triggers"

@@ -159,6 +159,7 @@ CREATE TABLE provision (
     owner       TEXT    NOT NULL, -- sha256 of the resource's token
     handed_over INTEGER NOT NULL CHECK (handed_over IN (0, 1)),
     succeeded   INTEGER NOT NULL CHECK (succeeded IN (0, 1)),
+    answered    INTEGER NOT NULL CHECK (answered IN (0, 1)), -- a client was told of a success
     released    INTEGER NOT NULL CHECK (released IN (0, 1)),
     places      TEXT    NOT NULL, -- digest of where its hosts are; empty where the daemon applies
     run_id      TEXT    REFERENCES run (id), -- the newest one that it asked for or took over
