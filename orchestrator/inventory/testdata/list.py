@@ -1,27 +1,21 @@
-"""Runs `ansible-inventory --list` once for each file, as FILE.out and FILE.err.
+"""Runs `ansible-inventory --list` once for each file, into FILE.out.
 
-The command's own code runs in a fork a file, so that importing Ansible, which
-is most of what it costs, happens once.
+The command's own code runs for all of them in this process, so that importing
+Ansible, which is most of what it costs, happens once.
 """
-import os
+import contextlib
 import sys
 
 from ansible.cli.inventory import InventoryCLI
+from ansible.utils.context_objects import GlobalCLIArgs
 
 for path in sys.argv[1:]:
-    pid = os.fork()
-    if pid == 0:
-        for fd, suffix in ((1, ".out"), (2, ".err")):
-            os.dup2(os.open(path + suffix, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), fd)
-        status = 1
+    # What the command line says is kept for the life of a process.
+    GlobalCLIArgs._Singleton__instance = None
+    with open(path + ".out", "w", encoding="utf-8", newline="") as out, contextlib.redirect_stdout(out):
         try:
             status = InventoryCLI(["ansible-inventory", "-i", path, "--list"]).run()
         except SystemExit as end:
             status = end.code
-        except Exception as error:
-            print(error, file=sys.stderr)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status or 0)
-    if os.waitpid(pid, 0)[1] != 0:
+    if status:
         sys.exit("ansible-inventory failed on " + path)
