@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -20,7 +21,8 @@ func TestGateProviderTimeout(t *testing.T) {
 	}
 	r.provision(a)
 	r.applyFails("did not end within 2s", "goes on by itself")
-	r.applyFails("did not end within 2s", "goes on by itself")
+	out := r.applyFails("did not end within 2s", "goes on by itself")
+	s.holds(!strings.Contains(out.stdout, "only forgotten"), "replacing a tainted resource gives no false alarm", out)
 	run := s.holdsRuns("edge", 1, "the create that replaces a tainted one follows the same run")
 	play.open()
 	s.awaitRun(string(run))

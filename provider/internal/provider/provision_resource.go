@@ -172,6 +172,9 @@ func (r *provisionResource) Delete(ctx context.Context, req resource.DeleteReque
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	if own.Owner == "" && !own.Imported {
+		return // tainted and being replaced, for which OpenTofu drops the private state: the create goes on with its run
+	}
 	if own.Owner == "" {
 		resp.Diagnostics.AddWarning("Workspace "+state.Workspace.ValueString()+" is only forgotten",
 			"It was imported and never applied, so it is not the resource's: the daemon keeps its inventory, its pins and its runs.")
