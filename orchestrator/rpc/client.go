@@ -147,7 +147,7 @@ func (c *Client) handshake(ctx context.Context, socket, tokenFile string) error 
 	case errors.Is(err, orchestrator.ErrUnauthenticated):
 		return orchestrator.Errorf(orchestrator.CodeUnauthenticated,
 			"the daemon on %s does not know the token in %s", socket, tokenFile).
-			WithHint("name the token file of that daemon: %s=FILE", TokenFileEnv)
+			WithHint("name the token file of that daemon: --token-file FILE or %s=FILE", TokenFileEnv)
 	case errors.As(err, &e):
 		return e.WithOp("shake hands with the daemon")
 	case err != nil:

@@ -3,7 +3,6 @@ package rpc
 import (
 	"context"
 	"errors"
-	"path"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -85,15 +84,15 @@ func (s *Server) authorize(ctx context.Context, method string) (context.Context,
 	switch {
 	case token == "":
 		err = orchestrator.Errorf(orchestrator.CodeUnauthenticated, "the call carries no token").
-			WithHint("name the token file: EXOCOMP_TOKEN_FILE=FILE")
+			WithHint("name the token file: --token-file FILE or %s=FILE", TokenFileEnv)
 	case role == "":
 		err = orchestrator.Errorf(orchestrator.CodeUnauthenticated, "the daemon does not know this token").
-			WithHint("name the token file beside its socket: EXOCOMP_TOKEN_FILE=FILE")
+			WithHint("name the token file beside its socket: --token-file FILE or %s=FILE", TokenFileEnv)
 	case !offered:
 		return nil, status.Errorf(codes.Unimplemented, "%s is not offered", method)
 	case !role.may(need):
-		err = orchestrator.Errorf(orchestrator.CodeDenied, "a %s's token may not call %s", role, path.Base(method)).
-			WithHint("use the operator's: EXOCOMP_TOKEN_FILE=FILE")
+		err = orchestrator.Errorf(orchestrator.CodeDenied, "a %s's token may only look at runs, inventories and pins", role).
+			WithHint("use the operator's: --token-file FILE or %s=FILE, %s beside the socket", TokenFileEnv, OperatorTokenFile)
 	default:
 		return context.WithValue(ctx, roleKey{}, role), nil
 	}

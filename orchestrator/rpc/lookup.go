@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -52,7 +53,19 @@ func UserRuntimeDirs(env func(string) string) []string {
 	return dirs
 }
 
-const startHint = "start it: exocomp serve"
+// startHint is how this user starts a daemon: root has to mean it.
+func startHint() string {
+	if os.Geteuid() == 0 {
+		return "start it: exocomp serve --allow-root"
+	}
+	return "start it: exocomp serve"
+}
+
+// FindSocket returns the socket that a client connects to which is given none.
+func FindSocket() string {
+	path, _ := lookupSocket("")
+	return path
+}
 
 // lookupSocket returns the socket to connect to and the places it looked at:
 // what is given, the environment, the user's daemon if its socket exists, the
@@ -86,20 +99,30 @@ func probe(ctx context.Context, path string, looked []string) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return unavailable("no daemon: there is no socket at %s", strings.Join(looked, " or ")).WithHint(startHint)
+		return unavailable("no daemon: there is no socket at %s", strings.Join(looked, " or ")).WithHint("%s", startHint())
+	case errors.Is(err, syscall.ECONNREFUSED) && !isSocket(path):
+		return orchestrator.Errorf(orchestrator.CodeInvalid, "%s is not a socket", path).
+			WithHint("name the daemon's: --socket FILE or %s=FILE", SocketEnv)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return unavailable("no daemon: nobody answers on %s", path).WithHint(startHint)
+		return unavailable("no daemon: nobody answers on %s", path).WithHint("%s", startHint())
 	case errors.Is(err, fs.ErrPermission):
 		return unavailable("the daemon's socket %s may not be opened: permission denied", path).
-			WithHint("join the group of the socket, then log in anew: ls -l %s", path)
+			WithHint("call as the user that the daemon runs as, or as root")
 	case errors.Is(err, syscall.EINVAL):
 		return orchestrator.Errorf(orchestrator.CodeInvalid, "%s cannot be a socket: its path is too long", path).
 			WithHint("reach it by a shorter one, a symbolic link say")
 	case ctx.Err() != nil:
 		return domainError(ctx, ctx.Err())
 	default:
-		return unavailable("the daemon's socket %s cannot be opened: %w", path, err).WithHint(startHint)
+		return unavailable("the daemon's socket %s cannot be opened: %w", path, err).WithHint("%s", startHint())
 	}
+}
+
+// isSocket reports whether a socket lies at path. Connecting to another file is
+// refused as it is by a socket that nobody listens on.
+func isSocket(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().Type() == fs.ModeSocket
 }
 
 // lookupToken returns the token for the daemon on socket and the file that it
@@ -109,8 +132,9 @@ func lookupToken(given, socket string) (orchestrator.Secret, string, error) {
 	if given == "" {
 		given = os.Getenv(TokenFileEnv)
 	}
+	named := given != ""
 	files := []string{given}
-	if given == "" {
+	if !named {
 		dir := filepath.Dir(socket)
 		files = []string{filepath.Join(dir, OperatorTokenFile), filepath.Join(dir, ReaderTokenFile)}
 	}
@@ -123,6 +147,9 @@ func lookupToken(given, socket string) (orchestrator.Secret, string, error) {
 		var e *orchestrator.Error
 		var pe *fs.PathError
 		switch {
+		case errors.As(err, &e) && named: // it is the person's: it may be no token of ours at all
+			return orchestrator.Secret{}, "", orchestrator.Errorf(orchestrator.CodeUnauthenticated, "%s", e.Message).
+				WithHint("%s", nameToken(socket))
 		case errors.As(err, &e):
 			return orchestrator.Secret{}, "", &orchestrator.Error{
 				Code: orchestrator.CodeUnauthenticated, Message: e.Message, Hint: e.Hint,
@@ -133,7 +160,16 @@ func lookupToken(given, socket string) (orchestrator.Secret, string, error) {
 			why = append(why, f+": "+err.Error())
 		}
 	}
+	hint := nameToken(socket)
+	if !named {
+		hint = fmt.Sprintf("call as the user that the daemon runs as, or as root; or name another: --token-file FILE or %s=FILE", TokenFileEnv)
+	}
 	return orchestrator.Secret{}, "", orchestrator.Errorf(orchestrator.CodeUnauthenticated,
-		"no token for the daemon can be read (%s)", strings.Join(why, "; ")).
-		WithHint("join the group of that file, then log in anew; or name another: %s=FILE", TokenFileEnv)
+		"no token for the daemon can be read (%s)", strings.Join(why, "; ")).WithHint("%s", hint)
+}
+
+// nameToken is what a person does who named a file without a token.
+func nameToken(socket string) string {
+	return fmt.Sprintf("name the daemon's, %s say: --token-file FILE or %s=FILE",
+		filepath.Join(filepath.Dir(socket), OperatorTokenFile), TokenFileEnv)
 }

@@ -25,6 +25,14 @@ func clearEnv(t *testing.T) {
 	}
 }
 
+// startIt is the hint for whoever runs the test: the daemon refuses root unasked.
+func startIt() string {
+	if os.Geteuid() == 0 {
+		return "start it: exocomp serve --allow-root"
+	}
+	return "start it: exocomp serve"
+}
+
 func dialError(t *testing.T, opts rpc.ClientOptions) error {
 	t.Helper()
 	c, err := rpc.Dial(t.Context(), opts)
@@ -42,12 +50,12 @@ func TestNoDaemonSaysWhereItLooked(t *testing.T) {
 	t.Setenv("HOME", "/home/ann")
 	err := dialError(t, rpc.ClientOptions{})
 	want := "no daemon: there is no socket at " + filepath.Join(dir, "exocomp/exocomp.sock") +
-		" or /home/ann/.local/share/exocomp/run/exocomp.sock or /run/exocomp/exocomp.sock; start it: exocomp serve"
+		" or /home/ann/.local/share/exocomp/run/exocomp.sock or /run/exocomp/exocomp.sock; " + startIt()
 	if !errors.Is(err, orchestrator.ErrUnavailable) || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	t.Setenv(rpc.SocketEnv, "/nowhere/x.sock")
-	want = "no daemon: there is no socket at /nowhere/x.sock (EXOCOMP_SOCKET); start it: exocomp serve"
+	want = "no daemon: there is no socket at /nowhere/x.sock (EXOCOMP_SOCKET); " + startIt()
 	if err := dialError(t, rpc.ClientOptions{}); err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -78,8 +86,22 @@ func TestStaleSocketIsNoDaemon(t *testing.T) {
 	path := socketPath(t)
 	leaveStale(t, path)
 	err := dialError(t, rpc.ClientOptions{Socket: path})
-	want := "no daemon: nobody answers on " + path + "; start it: exocomp serve"
+	want := "no daemon: nobody answers on " + path + "; " + startIt()
 	if !errors.Is(err, orchestrator.ErrUnavailable) || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+// Connecting to any other file is refused as by a stale socket; starting a daemon
+// would not help.
+func TestAFileIsNoSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := dialError(t, rpc.ClientOptions{Socket: path})
+	want := path + " is not a socket; name the daemon's: --socket FILE or EXOCOMP_SOCKET=FILE"
+	if !errors.Is(err, orchestrator.ErrInvalid) || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
@@ -134,15 +156,25 @@ func TestTokenSentences(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	name := "name the daemon's, " + d.TokenFile(rpc.RoleOperator) + " say: --token-file FILE or EXOCOMP_TOKEN_FILE=FILE"
 	for _, test := range []struct{ file, want string }{
-		{wrong, "the daemon on " + d.Socket + " does not know the token in " + wrong + "; name the token file of that daemon: EXOCOMP_TOKEN_FILE=FILE"},
-		{empty, "the file " + empty + " holds no token; on the daemon's host: rm " + empty + ", then start the daemon again"},
-		{"/nowhere", "no token for the daemon can be read (/nowhere: no such file or directory); join the group of that file, then log in anew; or name another: EXOCOMP_TOKEN_FILE=FILE"},
+		{wrong, "the daemon on " + d.Socket + " does not know the token in " + wrong + "; name the token file of that daemon: --token-file FILE or EXOCOMP_TOKEN_FILE=FILE"},
+		{empty, "the file " + empty + " holds no token; " + name},
+		{"/nowhere", "no token for the daemon can be read (/nowhere: no such file or directory); " + name},
 	} {
 		err := dialError(t, rpc.ClientOptions{Socket: d.Socket, TokenFile: test.file})
 		if !errors.Is(err, orchestrator.ErrUnauthenticated) || err.Error() != test.want {
 			t.Errorf("got  %v\nwant %s", err, test.want)
 		}
+	}
+	// Only a file that nobody named is the daemon's to make again.
+	if err := os.Truncate(d.TokenFile(rpc.RoleOperator), 0); err != nil {
+		t.Fatal(err)
+	}
+	err := dialError(t, rpc.ClientOptions{Socket: d.Socket})
+	want := "the file " + d.TokenFile(rpc.RoleOperator) + " holds no token; on the daemon's host: rm " + d.TokenFile(rpc.RoleOperator) + ", then start the daemon again"
+	if !errors.Is(err, orchestrator.ErrUnauthenticated) || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
 
@@ -169,7 +201,7 @@ func TestUnreachableSocketAndTokenAreSentences(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	want := "the daemon's socket " + d.Socket + " may not be opened: permission denied; " +
-		"join the group of the socket, then log in anew: ls -l " + d.Socket
+		"call as the user that the daemon runs as, or as root"
 	if got := ask(); got != want {
 		t.Errorf("socket:\ngot  %s\nwant %s", got, want)
 	}
@@ -178,9 +210,13 @@ func TestUnreachableSocketAndTokenAreSentences(t *testing.T) {
 	}
 	want = "no token for the daemon can be read (" + d.TokenFile(rpc.RoleOperator) + ": permission denied; " +
 		d.TokenFile(rpc.RoleReader) + ": permission denied); " +
-		"join the group of that file, then log in anew; or name another: EXOCOMP_TOKEN_FILE=FILE"
+		"call as the user that the daemon runs as, or as root; or name another: --token-file FILE or EXOCOMP_TOKEN_FILE=FILE"
 	if got := ask(); got != want {
 		t.Errorf("token:\ngot  %s\nwant %s", got, want)
+	}
+	d.Stop()
+	if got, want := ask(), "; start it: exocomp serve"; !strings.HasSuffix(got, want) {
+		t.Errorf("no daemon:\ngot  %s\nwant %s at its end", got, want)
 	}
 }
 

@@ -210,7 +210,7 @@ func TestUsageOfTokensAndSockets(t *testing.T) {
 		}
 		s.assertSentence(r)
 	}
-	as(s.socket(), "permission denied", "group")
+	as(s.socket(), "permission denied", "as root")
 	if err := os.Chmod(s.socket(), 0o666); err != nil {
 		t.Fatal(err)
 	}
