@@ -38,7 +38,8 @@ func provisionSchema(ctx context.Context) schema.Schema {
 				MarkdownDescription: "Path of the playbook that configures the hosts, relative to the working directory; `~` is not expanded. " +
 					"The whole tree that belongs to it travels along: its nearest parent directory with `ansible.cfg`, `roles/`, " +
 					"`requirements.yml` or `.git`, else its own directory; never `*.tfstate*`, `*.tfvars*`, `.terraform*` and `.git`. " +
-					"A changed file in it is a change of the resource. " +
+					"A changed file in it is a change of the resource: give the playbook a directory of its own with an `ansible.cfg` in it, " +
+					"or an edit of the configuration beside it, in a git clone of any file, runs the chain. " +
 					"A playbook that this very configuration writes is seen only when it is there: make the resource depend on it, and name what it is made of in `triggers`.",
 				Required:   true,
 				Validators: []validator.String{pathRule},

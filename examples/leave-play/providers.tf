@@ -1,0 +1,10 @@
+terraform {
+  required_version = ">= 1.8"
+  required_providers {
+    exocomp = {
+      source = "exocomp/exocomp"
+    }
+  }
+}
+
+provider "exocomp" {}
