@@ -17,6 +17,8 @@ func statusToWire(s Status) *exocompv1.Status {
 		LastEvent: s.LastEvent,
 		Tools:     convert(s.Tools, toolToWire),
 		Warnings:  s.Warnings,
+
+		ConfigFile: s.ConfigFile,
 	}
 }
 
@@ -32,15 +34,17 @@ func statusFromWire(s *exocompv1.Status) Status {
 		LastEvent: s.GetLastEvent(),
 		Tools:     convert(s.GetTools(), toolFromWire),
 		Warnings:  s.GetWarnings(),
+
+		ConfigFile: s.GetConfigFile(),
 	}
 }
 
 func toolToWire(t Tool) *exocompv1.Tool {
-	return &exocompv1.Tool{Name: t.Name, Path: t.Path, Version: t.Version, Error: t.Error}
+	return &exocompv1.Tool{Name: t.Name, Path: t.Path, Version: t.Version, Error: t.Error, Hint: t.Hint}
 }
 
 func toolFromWire(t *exocompv1.Tool) Tool {
-	return Tool{Name: t.GetName(), Path: t.GetPath(), Version: t.GetVersion(), Error: t.GetError()}
+	return Tool{Name: t.GetName(), Path: t.GetPath(), Version: t.GetVersion(), Error: t.GetError(), Hint: t.GetHint()}
 }
 
 func peerToWire(p orchestrator.Peer) *exocompv1.Peer {

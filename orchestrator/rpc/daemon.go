@@ -20,13 +20,15 @@ type Status struct {
 	Version   string    `json:"version"`
 	StartedAt time.Time `json:"started_at,omitzero"`
 	DataDir   string    `json:"data_dir"`
-	Draining  bool      `json:"draining"`
-	Workers   int       `json:"workers"`    // jobs that may run at once
-	Running   int       `json:"running"`    // jobs that run now
-	Queued    int       `json:"queued"`     // jobs that wait for a worker, a turn or the end of a drain
-	LastEvent int64     `json:"last_event"` // id of the newest event
-	Tools     []Tool    `json:"tools,omitempty"`
-	Warnings  []string  `json:"warnings,omitempty"` // one line each, with what to do about it
+	// ConfigFile is the settings file that the daemon has read, or empty.
+	ConfigFile string   `json:"config_file,omitempty"`
+	Draining   bool     `json:"draining"`
+	Workers    int      `json:"workers"`    // jobs that may run at once
+	Running    int      `json:"running"`    // jobs that run now
+	Queued     int      `json:"queued"`     // jobs that wait for a worker, a turn or the end of a drain
+	LastEvent  int64    `json:"last_event"` // id of the newest event
+	Tools      []Tool   `json:"tools,omitempty"`
+	Warnings   []string `json:"warnings,omitempty"` // one line each, with what to do about it
 }
 
 // Tool is a program that the daemon runs, as it was found.
@@ -35,6 +37,7 @@ type Tool struct {
 	Path    string `json:"path,omitempty"`
 	Version string `json:"version,omitempty"`
 	Error   string `json:"error,omitempty"` // why it cannot be used; empty where it can
+	Hint    string `json:"hint,omitempty"`  // what to do about the error, or empty
 }
 
 type daemonServer struct {

@@ -50,10 +50,14 @@ func chain(t *testing.T) (*rpctest.Service, *rpctest.Daemon) {
 	t.Helper()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	key := "AAAAC3NzaC1lZDI1NTE5AAAAIGJ1dCBub3QgYSByZWFsIGtleSBhdCBhbGwhISEhISEh"
+	config, err := filepath.Abs(filepath.Join("testdata", "exocomp.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	svc := rpctest.NewService()
 	svc.Status = rpc.Status{
-		Version: rpctest.Version, StartedAt: at, DataDir: "/var/lib/exocomp", Workers: 4,
-		Tools:    []rpc.Tool{{Name: "tofu", Path: "/usr/bin/tofu", Version: "1.12.6"}, {Name: "ansible-playbook", Error: "ansible is missing"}},
+		Version: rpctest.Version, StartedAt: at, DataDir: "/var/lib/exocomp", ConfigFile: config, Workers: 4,
+		Tools:    []rpc.Tool{{Name: "tofu", Path: "/usr/bin/tofu", Version: "1.12.6"}, {Name: "ansible-playbook", Error: "ansible is missing", Hint: "install it"}},
 		Warnings: []string{"the runtime directory is not a tmpfs"},
 	}
 	svc.Inventories["edge"] = rpc.InventoryView{

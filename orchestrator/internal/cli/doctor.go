@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/daemon"
@@ -44,19 +45,7 @@ func (a *app) doctorCommand() *cobra.Command {
 				return err
 			}
 		} else {
-			for _, k := range checks {
-				mark := "ok  "
-				switch {
-				case !k.OK:
-					mark = "BAD "
-				case k.Warning:
-					mark = "warn"
-				}
-				_, _ = fmt.Fprintf(a.Out, "%s %-14s %s\n", mark, k.Name, printable(k.Says))
-				if k.Next != "" {
-					_, _ = fmt.Fprintf(a.Out, "     %-14s next: %s\n", "", printable(k.Next))
-				}
-			}
+			a.printChecks(checks)
 		}
 		if bad > 0 {
 			return &exitError{code: exitFailed}
@@ -66,6 +55,27 @@ func (a *app) doctorCommand() *cobra.Command {
 	return c
 }
 
+// printChecks prints a line a check, and below it what to do.
+func (a *app) printChecks(checks []check) {
+	width := 0
+	for _, k := range checks {
+		width = max(width, len(k.Name))
+	}
+	for _, k := range checks {
+		mark := "ok"
+		switch {
+		case !k.OK:
+			mark = "BAD"
+		case k.Warning:
+			mark = "warn"
+		}
+		_, _ = fmt.Fprintf(a.Out, "%-4s %-*s  %s\n", mark, width, k.Name, printable(k.Says))
+		if k.Next != "" {
+			_, _ = fmt.Fprintf(a.Out, "%-4s %-*s  next: %s\n", "", width, "", printable(k.Next))
+		}
+	}
+}
+
 // examine checks the installation: as a running daemon sees it, or as the daemon
 // would that this user could start here.
 func (a *app) examine(ctx context.Context, file string) []check {
@@ -73,33 +83,93 @@ func (a *app) examine(ctx context.Context, file string) []check {
 	if err != nil {
 		return []check{failed("configuration", err)}
 	}
-	says := cfg.File
-	if says == "" {
-		says = "no file, defaults"
-	}
-	checks := []check{passed("configuration", says)}
-	c, err := a.dial(ctx)
+	socket := a.configuredSocket(cfg)
+	c, err := rpc.Dial(ctx, rpc.ClientOptions{Socket: socket, TokenFile: a.token, Version: a.version})
 	if err != nil {
-		checks = append(checks, directory("data", cfg.DataDir), directory("runtime", cfg.RuntimeDir))
-		checks = append(append(checks, ledgerCheck(ctx, cfg)...), failed("daemon", err))
+		checks := []check{passed("configuration", settingsOf(cfg.File)), directory("data", cfg.DataDir), directory("runtime", cfg.RuntimeDir)}
+		checks = append(append(checks, ledgerCheck(ctx, cfg)...), absent(err, file))
 		return append(checks, toolChecks(daemon.Tools(ctx, cfg))...)
 	}
 	defer func() { _ = c.Close() }()
 	st, err := c.GetStatus(ctx)
 	if err != nil {
-		return append(checks, failed("daemon", err))
+		return []check{passed("configuration", settingsOf(cfg.File)), failed("daemon", err)}
 	}
-	checks = append(checks,
+	checks := []check{
+		configuration(cfg, st),
 		passed("daemon", fmt.Sprintf("exocomp %s since %s, %d running, %d queued", st.Version, instant(st.StartedAt), st.Running, st.Queued)),
-		passed("data", st.DataDir))
+		passed("data", st.DataDir),
+	}
+	if socket != a.socket && rpc.FindSocket() != socket {
+		checks = append(checks, check{
+			Name: "socket", OK: true, Warning: true, Says: "commands look elsewhere for the daemon, for its runtime_dir is its own",
+			Next: "export " + orchestrator.ShellCommand(rpc.SocketEnv+"="+socket),
+		})
+	}
 	if st.Draining {
 		checks = append(checks, check{Name: "drain", Says: "the daemon is draining and starts nothing", Next: "exocomp drain --off"})
 	}
 	checks = append(checks, toolChecks(st.Tools)...)
 	for _, w := range st.Warnings {
-		checks = append(checks, check{Name: "warning", OK: true, Warning: true, Says: w})
+		checks = append(checks, check{Name: "daemon", OK: true, Warning: true, Says: w})
 	}
 	return checks
+}
+
+// configuredSocket returns the socket of the daemon that serve would be with
+// these settings, unless a person has named one: then that, or nothing where the
+// environment says it. Settings that leave the directory as it is by default
+// leave it to the client where it looks.
+func (a *app) configuredSocket(cfg daemon.Config) string {
+	if a.socket != "" || a.getenv(rpc.SocketEnv) != "" {
+		return a.socket
+	}
+	if _, err := os.Stat(cfg.Socket()); err == nil {
+		return cfg.Socket()
+	}
+	if byDefault, err := a.defaults(); err == nil && byDefault.RuntimeDir == cfg.RuntimeDir {
+		return ""
+	}
+	return cfg.Socket()
+}
+
+// settingsOf names a settings file.
+func settingsOf(file string) string {
+	if file == "" {
+		return "no file, defaults"
+	}
+	return file
+}
+
+// configuration compares the settings file that serve would read here with the
+// one that the running daemon has read.
+func configuration(cfg daemon.Config, st rpc.Status) check {
+	here := cfg.File
+	if absolute(&here) != nil || here == st.ConfigFile {
+		return passed("configuration", settingsOf(cfg.File))
+	}
+	if here == "" {
+		return passed("configuration", st.ConfigFile+" (the daemon's)")
+	}
+	its := st.ConfigFile
+	if its == "" {
+		its = "none"
+	}
+	return check{
+		Name: "configuration", OK: true, Warning: true,
+		Says: fmt.Sprintf("%s, but the daemon that answers has read %s", cfg.File, its),
+		Next: fmt.Sprintf("name the daemon that has read it: %s=%s; or start it: exocomp serve --config %s", rpc.SocketEnv, cfg.Socket(), cfg.File),
+	}
+}
+
+// absent is the line of a daemon that cannot be asked; whoever starts it starts
+// it with the same settings.
+func absent(err error, file string) check {
+	c := failed("daemon", err)
+	if file != "" && strings.HasPrefix(c.Next, "start it: ") {
+		c.Next += " " + orchestrator.ShellCommand("--config", file)
+	}
+	return c
 }
 
 func passed(name, says string) check { return check{Name: name, OK: true, Says: says} }
@@ -129,7 +199,7 @@ func toolChecks(tools []rpc.Tool) []check {
 	for _, t := range tools {
 		c := passed(t.Name, t.Version+" "+t.Path)
 		if t.Error != "" {
-			c = check{Name: t.Name, Says: t.Error}
+			c = check{Name: t.Name, Says: t.Error, Next: t.Hint}
 		}
 		checks = append(checks, c)
 	}

@@ -26,10 +26,16 @@ func printRun(w io.Writer, r orchestrator.Run) {
 	if failed.State == orchestrator.StepFailed {
 		printFailure(w, failed.Failure, failed.Report)
 		out("  log   exocomp jobs logs %s", failed.Job)
-		if then := "exocomp provision resume " + string(r.ID); failed.Failure == nil || !strings.Contains(failed.Failure.Hint, then) {
-			out("  then  %s", then)
+		if goesOn(failed.Failure) {
+			out("  then  exocomp provision resume %s", r.ID)
 		}
 	}
+}
+
+// goesOn reports whether a failed run is resumed once its failure is dealt with,
+// and the hint does not say how or that another run is to be started.
+func goesOn(f *orchestrator.Failure) bool {
+	return f == nil || !strings.Contains(f.Hint, "exocomp provision resume") && !strings.Contains(f.Hint, "exocomp provision run")
 }
 
 func printStep(out func(string, ...any), s orchestrator.Step) {

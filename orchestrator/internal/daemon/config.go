@@ -176,7 +176,16 @@ func (c Config) Validate() error {
 	return nil
 }
 
-const settingsHint = "the settings are listed in docs/configuration.md"
+const settingsHint = "list the settings: exocomp serve --help"
+
+// Settings lists what exocomp.hcl may say, for people.
+const Settings = `  data_dir        = "/var/lib/exocomp"  # the ledger, keys, pins, inventories, logs
+  runtime_dir     = "/run/exocomp"      # the socket, the tokens, the jobs' work directories
+  workers         = 4                   # jobs that run at once, 1 to 64
+  automation_user = "exocomp"           # created on every onboarded host
+  log_level       = "info"              # debug, info, warn or error
+  tofu { path = "/usr/bin/tofu" }                # default: tofu on PATH
+  ansible { path = "/usr/bin/ansible-playbook" } # default: ansible-playbook on PATH`
 
 func refused(diags hcl.Diagnostics) error {
 	lines := make([]string, 0, len(diags))

@@ -12,7 +12,7 @@ var _ rpc.Service = (*Daemon)(nil)
 // GetStatus implements [rpc.Daemon].
 func (d *Daemon) GetStatus(ctx context.Context) (rpc.Status, error) {
 	st := rpc.Status{
-		Version: d.opts.Version, StartedAt: d.startedAt, DataDir: d.cfg.DataDir,
+		Version: d.opts.Version, StartedAt: d.startedAt, DataDir: d.cfg.DataDir, ConfigFile: d.cfg.File,
 		Workers: d.cfg.Workers, Tools: d.tools.report(ctx),
 	}
 	var err error

@@ -85,10 +85,7 @@ func tool(name, path, version string, err error) rpc.Tool {
 	t := rpc.Tool{Name: name, Path: path, Version: version}
 	if err != nil {
 		f := orchestrator.FailureOf(err)
-		t.Error = f.Message
-		if f.Hint != "" {
-			t.Error += "; " + f.Hint
-		}
+		t.Error, t.Hint = f.Message, f.Hint
 	}
 	return t
 }

@@ -288,7 +288,9 @@ type Status struct {
 	LastEvent int64   `protobuf:"varint,8,opt,name=last_event,json=lastEvent,proto3" json:"last_event,omitempty"`
 	Tools     []*Tool `protobuf:"bytes,9,rep,name=tools,proto3" json:"tools,omitempty"`
 	// One line each, with what to do about it.
-	Warnings      []string `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []string `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// The settings file that the daemon has read; empty where it has none.
+	ConfigFile    string `protobuf:"bytes,11,opt,name=config_file,json=configFile,proto3" json:"config_file,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -393,6 +395,13 @@ func (x *Status) GetWarnings() []string {
 	return nil
 }
 
+func (x *Status) GetConfigFile() string {
+	if x != nil {
+		return x.ConfigFile
+	}
+	return ""
+}
+
 // Tool is a program that the daemon runs, as it was found.
 type Tool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -401,7 +410,9 @@ type Tool struct {
 	Path    string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	// Why it cannot be used; empty where it can.
-	Error         string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	Error string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	// What to do about the error, or empty.
+	Hint          string `protobuf:"bytes,5,opt,name=hint,proto3" json:"hint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -460,6 +471,13 @@ func (x *Tool) GetVersion() string {
 func (x *Tool) GetError() string {
 	if x != nil {
 		return x.Error
+	}
+	return ""
+}
+
+func (x *Tool) GetHint() string {
+	if x != nil {
+		return x.Hint
 	}
 	return ""
 }
@@ -568,7 +586,7 @@ const file_exocomp_v1_daemon_proto_rawDesc = "" +
 	"\x04role\x18\x03 \x01(\x0e2\x10.exocomp.v1.RoleR\x04role\"\x12\n" +
 	"\x10GetStatusRequest\"?\n" +
 	"\x11GetStatusResponse\x12*\n" +
-	"\x06status\x18\x01 \x01(\v2\x12.exocomp.v1.StatusR\x06status\"\xc3\x02\n" +
+	"\x06status\x18\x01 \x01(\v2\x12.exocomp.v1.StatusR\x06status\"\xe4\x02\n" +
 	"\x06Status\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
 	"\n" +
@@ -582,12 +600,15 @@ const file_exocomp_v1_daemon_proto_rawDesc = "" +
 	"last_event\x18\b \x01(\x03R\tlastEvent\x12&\n" +
 	"\x05tools\x18\t \x03(\v2\x10.exocomp.v1.ToolR\x05tools\x12\x1a\n" +
 	"\bwarnings\x18\n" +
-	" \x03(\tR\bwarnings\"^\n" +
+	" \x03(\tR\bwarnings\x12\x1f\n" +
+	"\vconfig_file\x18\v \x01(\tR\n" +
+	"configFile\"r\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x14\n" +
-	"\x05error\x18\x04 \x01(\tR\x05error\" \n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\x12\x12\n" +
+	"\x04hint\x18\x05 \x01(\tR\x04hint\" \n" +
 	"\fDrainRequest\x12\x10\n" +
 	"\x03off\x18\x01 \x01(\bR\x03off\";\n" +
 	"\rDrainResponse\x12*\n" +
