@@ -164,15 +164,16 @@ func TestGracefulToolWithoutSupervisorSavesItsState(t *testing.T) {
 	}
 }
 
-// A daemon that dies at any moment around the fork must leave either a locked
-// phase or one in which nothing ran.
-func TestLockedBeforeFork(t *testing.T) {
-	// Fifty kills, or as many as a slow machine does in its time.
-	const kills, enough, limit = 50, 10, 30 * time.Second
-	rng := rand.New(rand.NewPCG(1, 2))
+// TestLong… kills more often.
+func TestLockedBeforeFork(t *testing.T) { lockedBeforeFork(t, 15) }
+
+// lockedBeforeFork: a daemon that dies at any moment around the fork must leave
+// either a locked phase or one in which nothing ran.
+func lockedBeforeFork(t *testing.T, kills int) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, uint64(kills)))
 	stages := map[string]int{}
-	begin := time.Now()
-	for i := 0; i < kills && (i < enough || time.Since(begin) < limit); i++ {
+	for range kills {
 		w := newWorld(t)
 		w.touch(t, "go")
 		w.Phases = []phaseSpec{{Phase: "apply", Script: counted}}
