@@ -32,6 +32,7 @@ const (
 	EventPinRetired         EventKind = "pin.retired"
 	EventPinRotated         EventKind = "pin.rotated"
 	EventPinChanged         EventKind = "pin.changed" // a scan met another key than the pinned one
+	EventPinRefused         EventKind = "pin.refused" // a scan met another key than the inventory states
 	EventHostAdmitted       EventKind = "host.admitted"
 	EventLostSuspected      EventKind = "lost.suspected"
 	EventLostAccepted       EventKind = "lost.accepted"
@@ -48,8 +49,8 @@ const (
 // Security reports whether the kind belongs to the security stream.
 func (k EventKind) Security() bool {
 	switch k {
-	case EventPinRetired, EventPinRotated, EventPinChanged, EventLostAccepted,
-		EventStateUnlocked, EventCallDenied:
+	case EventPinRetired, EventPinRotated, EventPinChanged, EventPinRefused,
+		EventLostAccepted, EventStateUnlocked, EventCallDenied:
 		return true
 	default:
 		return false

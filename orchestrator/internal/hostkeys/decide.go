@@ -16,6 +16,7 @@ type Decision struct {
 	Retire  []orchestrator.PinRetirement
 	Rotate  []orchestrator.PinRotation
 	Changed []ChangedKey
+	Refused []RefusedKey
 	Hosts   []HostVerdict // one for each want, in their order
 }
 
@@ -23,6 +24,13 @@ type Decision struct {
 type ChangedKey struct {
 	Want HostWant
 	Pin  orchestrator.Pin
+	Seen string // the offered key's SHA256 fingerprint
+}
+
+// RefusedKey is a host where a scan met another key than those that its
+// inventory states.
+type RefusedKey struct {
+	Want HostWant
 	Seen string // the offered key's SHA256 fingerprint
 }
 
@@ -64,6 +72,7 @@ func (d *Decision) site(s *site, key ssh.PublicKey, rotate bool) {
 		if w.accepts(key) {
 			accepting = append(accepting, w)
 		} else {
+			d.Refused = append(d.Refused, RefusedKey{Want: w.HostWant, Seen: ssh.FingerprintSHA256(key)})
 			d.Hosts[w.index] = HostVerdict{Want: w.HostWant, Err: contradicted(s, w, key)}
 		}
 	}
@@ -77,12 +86,12 @@ func (d *Decision) site(s *site, key ssh.PublicKey, rotate bool) {
 	switch {
 	case len(s.pins) == 0:
 		d.Add = append(d.Add, pin)
-		d.found(accepting, "%s pinned%s", pin.SHA256, how(pin.Source))
+		d.found(accepting, "%s%s", pin.SHA256, how(pin.Source))
 	case s.rebuilt():
 		reason := rebuiltReason(s, accepting[0])
 		d.Retire = append(d.Retire, orchestrator.PinRetirement{Pins: s.pins, Reason: reason})
 		d.Add = append(d.Add, pin)
-		d.found(accepting, "%s pinned%s: %s", pin.SHA256, how(pin.Source), reason)
+		d.found(accepting, "%s%s: %s", pin.SHA256, how(pin.Source), reason)
 	case known >= 0:
 		d.refer(s.pins[known], pin)
 		d.found(accepting, "%s verified", pin.SHA256)
@@ -148,13 +157,9 @@ func rebuiltReason(s *site, w wanted) string {
 
 // contradicted says that the offered key is none of those that are stated.
 func contradicted(s *site, w wanted, key ssh.PublicKey) error {
-	stated := make([]string, len(w.StatedKeys))
-	for i, line := range w.StatedKeys {
-		stated[i] = fingerprintOf(line)
-	}
 	return orchestrator.Errorf(orchestrator.CodeRefused,
 		"host key of %s is not the stated one: exocomp_host_key says %s, %s offers %s (%s)",
-		w.ref(), strings.Join(stated, " or "), s.place, ssh.FingerprintSHA256(key), key.Type()).
+		w.ref(), w.stated(), s.place, ssh.FingerprintSHA256(key), key.Type()).
 		WithHint("correct exocomp_host_key, or find out who answers at %s", s.place)
 }
 

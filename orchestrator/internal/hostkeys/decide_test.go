@@ -46,12 +46,12 @@ func TestDecide(t *testing.T) {
 		"first use": {
 			wants: []HostWant{web1}, offers: a,
 			add:  []orchestrator.Pin{pinOf(web1, a, user1)},
-			says: []string{fa + " pinned on first use"},
+			says: []string{fa + " on first use"},
 		},
 		"stated and offered": {
 			wants: []HostWant{stating(web1, b, a)}, offers: a,
 			add:  []orchestrator.Pin{with(pinOf(web1, a, user1), orchestrator.PinStated)},
-			says: []string{fa + " pinned as the inventory states it"},
+			says: []string{fa + " as the inventory states it"},
 		},
 		"stated and another offered": {
 			wants: []HostWant{stating(web1, b)}, offers: a,
@@ -99,7 +99,7 @@ func TestDecide(t *testing.T) {
 			wants: []HostWant{instance(web1, "i-2")}, pins: []orchestrator.Pin{pinOf(instance(web1, "i-1"), a, user1)}, offers: b,
 			retired: []orchestrator.Pin{pinOf(instance(web1, "i-1"), a, user1)},
 			add:     []orchestrator.Pin{pinOf(instance(web1, "i-2"), b, user1)},
-			says:    []string{fb + ` pinned on first use: exocomp_instance_id of edge/web1 changed from "i-1" to "i-2"`},
+			says:    []string{fb + ` on first use: exocomp_instance_id of edge/web1 changed from "i-1" to "i-2"`},
 		},
 		"rebuilt, but another workspace relies on the pin": {
 			wants: []HostWant{instance(web1, "i-2")}, pins: []orchestrator.Pin{pinOf(instance(web1, "i-1"), a, user1, other)}, offers: b,
@@ -112,7 +112,7 @@ func TestDecide(t *testing.T) {
 			offers:  b,
 			retired: []orchestrator.Pin{pinOf(instance(web1, "i-1"), a, user1, user2)},
 			add:     []orchestrator.Pin{pinOf(instance(web1, "i-2"), b, user1, user2)},
-			says:    []string{"pinned", "pinned"},
+			says:    []string{"on first use", "on first use"},
 		},
 		"an instance id alone is no rebuild": {
 			wants: []HostWant{instance(web1, "i-1")}, pins: []orchestrator.Pin{pinOf(web1, a, user1)}, offers: b,
@@ -132,7 +132,7 @@ func TestDecide(t *testing.T) {
 		"two names, one contradicts": {
 			wants: []HostWant{web1, stating(web2, b)}, offers: a,
 			add:  []orchestrator.Pin{pinOf(web1, a, user1)},
-			says: []string{"pinned on first use", "host key of edge/web2 is not the stated one"},
+			says: []string{" on first use", "host key of edge/web2 is not the stated one"},
 		},
 		"second type at the address": {
 			wants: []HostWant{web1}, pins: []orchestrator.Pin{pinOf(web1, a, user1), pinOf(web1, rs, user1)}, offers: rs,

@@ -32,6 +32,10 @@ type Request struct {
 	By     orchestrator.Peer // who asked
 	Hosts  []HostWant
 	Rotate bool // accept other keys than the pinned ones
+
+	// Again and Corrected are the commands that have it all done once more: as
+	// things are, and after the configuration was corrected; or empty.
+	Again, Corrected string
 }
 
 // Pin scans the hosts, decides and records. It may be repeated: a key that is
@@ -55,7 +59,7 @@ func (p *Pinner) Pin(ctx context.Context, r Request) ([]orchestrator.HostReport,
 	if err := p.record(ctx, r, d); err != nil {
 		return nil, err
 	}
-	return report(d), failure(d)
+	return report(d), r.failure(d)
 }
 
 // scan asks each site once; one that has no key of the expected types is asked
@@ -96,6 +100,19 @@ func (p *Pinner) record(ctx context.Context, r Request, d Decision) error {
 			By:        r.By,
 		})
 	}
+	for _, k := range d.Refused {
+		c.Events = append(c.Events, orchestrator.Event{
+			Kind:      orchestrator.EventPinRefused,
+			Workspace: k.Want.Workspace,
+			Run:       r.Run,
+			Step:      r.Step,
+			Job:       r.Job,
+			Host:      k.Want.Name,
+			Warning:   true,
+			Message:   fmt.Sprintf("%s offers %s, exocomp_host_key states %s", placeOf(k.Want.Host, k.Want.Port), k.Seen, k.Want.stated()),
+			By:        r.By,
+		})
+	}
 	if c.Empty() {
 		return nil
 	}
@@ -125,30 +142,60 @@ func report(d Decision) []orchestrator.HostReport {
 	return reports
 }
 
-// failure returns nil, or one error about every host that failed, with one
-// command that rotates all changed ones.
-func failure(d Decision) error {
-	var lines, changed []string
-	code, hint := orchestrator.CodeFailed, ""
+// failure returns nil, or one error about every host that failed, with what to
+// do about the worst of it: one command rotates all changed ones.
+func (r Request) failure(d Decision) error {
+	var lines, changed, silent []string
+	e := &orchestrator.Error{Code: orchestrator.CodeFailed}
 	for _, v := range d.Hosts {
 		if v.Err == nil {
 			continue
 		}
 		f := orchestrator.FailureOf(v.Err)
 		lines = append(lines, f.Message)
-		if v.Changed {
+		switch {
+		case v.Changed:
 			changed = append(changed, v.Want.ref())
+		case f.Code != orchestrator.CodeRefused:
+			silent = append(silent, placeOf(v.Want.Host, v.Want.Port).String())
+		case f.Hint != "":
+			e.Hint = then(f.Hint, "; then: ", r.Corrected)
 		}
 		if f.Code == orchestrator.CodeRefused {
-			code = f.Code
-			hint = f.Hint
+			e.Code = f.Code
 		}
 	}
 	if len(lines) == 0 {
 		return nil
 	}
-	if len(changed) > 0 {
-		hint = "check it out of band, then: exocomp host onboard --rotate " + strings.Join(changed, " ")
+	e.Message = strings.Join(lines, "\n")
+	switch {
+	case len(changed) > 0:
+		rotate := "check it out of band, then: exocomp host onboard --rotate " + strings.Join(changed, " ")
+		if r.Run == "" {
+			e.Hint = rotate
+		} else {
+			e.Hint = then(rotate, " --wait && ", r.Again)
+		}
+	case e.Hint == "" && len(silent) > 0:
+		e.Hint = then("look whether an SSH server answers at "+few(silent), "; then: ", r.Again)
 	}
-	return &orchestrator.Error{Code: code, Message: strings.Join(lines, "\n"), Hint: hint}
+	return e
+}
+
+// then adds to a hint the command to go on with, where there is one.
+func then(hint, by, command string) string {
+	if command == "" {
+		return hint
+	}
+	return hint + by + command
+}
+
+// few joins the first entries of a list.
+func few(list []string) string {
+	const most = 3
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
 }

@@ -190,3 +190,49 @@ func TestPinnerAsksTheStoreOnceForAllHosts(t *testing.T) {
 		t.Errorf("%d reads, then %q; want one of each", store.reads, store.calls)
 	}
 }
+
+// That somebody else answers where the inventory states a key is as much an
+// event as a pin that changed.
+func TestAKeyThatContradictsTheStatedOneIsASecurityEvent(t *testing.T) {
+	s := newServer(t, newKey(t, ssh.KeyAlgoED25519))
+	want := s.want("web1")
+	want.StatedKeys = []string{keyLine(newKey(t, ssh.KeyAlgoED25519).PublicKey())}
+	store := &memStore{}
+	_, err := (&Pinner{Store: store}).Pin(t.Context(), Request{
+		Run: "run_1", Step: orchestrator.StepHostOnboard, Job: "job_1", Hosts: []HostWant{want},
+		Again: "AGAIN", Corrected: "CORRECTED",
+	})
+	if f := orchestrator.FailureOf(err); f == nil || f.Code != orchestrator.CodeRefused ||
+		!strings.HasPrefix(f.Hint, "correct exocomp_host_key") || !strings.HasSuffix(f.Hint, "; then: CORRECTED") {
+		t.Errorf("failure = %+v, want refused, and how to go on with a corrected inventory", f)
+	}
+	if len(store.events) != 1 {
+		t.Fatalf("events = %+v, want one", store.events)
+	}
+	e := store.events[0]
+	if !e.Kind.Security() || !e.Warning || e.Run != "run_1" || e.Job != "job_1" || e.Workspace != "edge" || e.Host != "web1" ||
+		!strings.Contains(e.Message, want.stated()) {
+		t.Errorf("event = %+v", e)
+	}
+}
+
+func TestEveryFailureToPinSaysHowToGoOn(t *testing.T) {
+	web1 := HostWant{Workspace: "edge", Name: "web1", Host: "192.0.2.1", Port: 22}
+	silent := HostVerdict{Want: web1, Err: orchestrator.Errorf(orchestrator.CodeFailed, "192.0.2.1:22 gave no host key")}
+	changed := HostVerdict{Want: web1, Changed: true, Err: orchestrator.Errorf(orchestrator.CodeRefused, "changed").WithHint("rotate")}
+	for _, c := range []struct {
+		run   orchestrator.RunID
+		hosts []HostVerdict
+		hint  string
+	}{
+		{"", []HostVerdict{silent}, "look whether an SSH server answers at 192.0.2.1:22; then: AGAIN"},
+		{"run_1", []HostVerdict{silent}, "look whether an SSH server answers at 192.0.2.1:22; then: AGAIN"},
+		{"", []HostVerdict{silent, changed}, "check it out of band, then: exocomp host onboard --rotate edge/web1"},
+		{"run_1", []HostVerdict{changed, silent}, "check it out of band, then: exocomp host onboard --rotate edge/web1 --wait && AGAIN"},
+	} {
+		err := Request{Run: c.run, Again: "AGAIN", Corrected: "CORRECTED"}.failure(Decision{Hosts: c.hosts})
+		if f := orchestrator.FailureOf(err); f.Hint != c.hint {
+			t.Errorf("hint of %d host(s), run %q: %q, want %q", len(c.hosts), c.run, f.Hint, c.hint)
+		}
+	}
+}

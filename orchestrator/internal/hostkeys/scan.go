@@ -3,7 +3,9 @@ package hostkeys
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
+	"syscall"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -144,6 +146,8 @@ func scanError(ctx context.Context, t Target, o Options, err error) error {
 		return orchestrator.Errorf(orchestrator.CodeFailed, "%s gave no host key within %s", name, o.Timeout)
 	case ctx.Err() != nil:
 		return orchestrator.Errorf(orchestrator.CodeCancelled, "scan %s: %w", name, ctx.Err())
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		return orchestrator.Errorf(orchestrator.CodeFailed, "%s gave no host key: it closed the connection", name)
 	case errors.As(err, &op):
 		return orchestrator.Errorf(orchestrator.CodeFailed, "%s gave no host key: %w", name, op.Err)
 	default:

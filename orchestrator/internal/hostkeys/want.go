@@ -32,6 +32,15 @@ func (w HostWant) accepts(key ssh.PublicKey) bool {
 	return len(w.StatedKeys) == 0 || slices.Contains(w.StatedKeys, keyLine(key))
 }
 
+// stated returns the fingerprints that the inventory states, for a sentence.
+func (w HostWant) stated() string {
+	stated := make([]string, len(w.StatedKeys))
+	for i, line := range w.StatedKeys {
+		stated[i] = fingerprintOf(line)
+	}
+	return strings.Join(stated, " or ")
+}
+
 // place is an address and port, the unit of scanning and pinning.
 type place struct {
 	host string // lower case
