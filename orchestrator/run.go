@@ -109,6 +109,44 @@ func (r *Run) FailedStep() *Step {
 	return nil
 }
 
+// AppliedByCaller reports whether the run's first step is the apply that an
+// `exocomp_provision` is part of: its inventory is handed over.
+func (r *Run) AppliedByCaller() bool {
+	return len(r.Steps) > 0 && r.Steps[0].Origin == OriginCaller
+}
+
+// ResumeCommand is the command that continues the run, with further words.
+func (r *Run) ResumeCommand(words ...string) string {
+	return ShellCommand(append([]string{"exocomp", "provision", "resume", r.Workspace}, words...)...)
+}
+
+// ReapplyCommand is what continues the run at its second or third step once the
+// configuration that its inventory comes from is corrected.
+func (r *Run) ReapplyCommand() string {
+	if r.AppliedByCaller() {
+		return "tofu apply, where the exocomp_provision is"
+	}
+	return ShellCommand("exocomp", "workspace", "apply", r.Workspace, "--wait") + " && " + r.ResumeCommand()
+}
+
+// AnotherCommand is the command that starts the same chain from its beginning.
+func (r *Run) AnotherCommand() string {
+	switch {
+	case r.AppliedByCaller():
+		return "tofu apply, where the exocomp_provision is"
+	case r.Spec.Playbook.Path == "":
+		return "exocomp provision run " + r.Workspace + " PLAYBOOK"
+	}
+	return ShellCommand("exocomp", "provision", "run", r.Workspace, r.Spec.Playbook.Path)
+}
+
+// InventoryChanged refuses to go on with a run for which step 1 captured another
+// inventory than there is now.
+func (r *Run) InventoryChanged() *Error {
+	return Errorf(CodeRefused, "the inventory %s has changed since this run captured it", InventoryName(r.Workspace)).
+		WithHint("its hosts were onboarded as they were then; start another run: %s", r.AnotherCommand())
+}
+
 // DefaultSSHWait bounds step 2 unless `--ssh-wait` says otherwise.
 const DefaultSSHWait = 5 * time.Minute
 

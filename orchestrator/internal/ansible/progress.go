@@ -2,6 +2,7 @@ package ansible
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -207,6 +208,23 @@ const (
 	keyUnknown = "no host key is pinned for this address"
 )
 
+// refusedLogin is what ssh says of a login that no key opened.
+var refusedLogin = regexp.MustCompile(`(\S+@\S+): (Permission denied \([^)]*\))`)
+
+// loginRefused begins the message of a host that let nobody in.
+const loginRefused = "the login as "
+
+// LoginRefused returns the hosts of a report that were there and let nobody in.
+func LoginRefused(r *orchestrator.Report) []string {
+	var names []string
+	for _, h := range r.Hosts {
+		if strings.HasPrefix(h.Message, loginRefused) {
+			names = append(names, h.Name)
+		}
+	}
+	return names
+}
+
 // brief returns a message as one short line; ssh's banner becomes a sentence.
 func brief(message string) string {
 	switch {
@@ -214,6 +232,9 @@ func brief(message string) string {
 		return keyChanged
 	case strings.Contains(message, sshKeyRefused):
 		return keyUnknown
+	}
+	if m := refusedLogin.FindStringSubmatch(message); m != nil {
+		return loginRefused + oneLine(m[1], maxMessage/2) + " was refused: " + oneLine(m[2], maxMessage/2)
 	}
 	return oneLine(message, maxMessage)
 }

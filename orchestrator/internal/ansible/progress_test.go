@@ -1,6 +1,7 @@
 package ansible
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -110,5 +111,25 @@ func TestWarningsNeedAPlayThatDidSomething(t *testing.T) {
 	w := read(t, append(unmatched, aPlay, aSkip)...).Warnings()
 	if diff := cmp.Diff([]string{`play "DB" matched no hosts (hosts: db)`}, w); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// The words of a real sshd, by way of wait_for_connection and of a task.
+func TestARefusedLoginIsToldFromAHostThatIsNotThere(t *testing.T) {
+	p := NewProgress()
+	for host, message := range map[string]string{
+		"web1": "timed out waiting for ping module test: Data could not be sent to remote host \"192.0.2.1\". Make sure this host can be reached over ssh: " +
+			"Warning: Permanently added something.\r\nroot@192.0.2.1: Permission denied (publickey).\r\n",
+		"web2": "Failed to connect to the host via ssh: ops@web2: Permission denied (publickey,password).",
+		"web3": "Failed to connect to the host via ssh: ssh: connect to host 192.0.2.3 port 22: Connection refused",
+	} {
+		p.Add(Event{Kind: EventResult, Host: host, Task: "Wait for a login", Status: StatusUnreachable, Message: message})
+	}
+	r := p.Report()
+	if got := LoginRefused(r); !slices.Equal(got, []string{"web1", "web2"}) {
+		t.Errorf("refused by %v, want web1 and web2", got)
+	}
+	if want := "the login as root@192.0.2.1 was refused: Permission denied (publickey)"; r.Hosts[0].Message != want {
+		t.Errorf("message %q, want %q", r.Hosts[0].Message, want)
 	}
 }

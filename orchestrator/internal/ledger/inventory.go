@@ -11,7 +11,7 @@ import (
 func (l *Ledger) Inventory(ctx context.Context, workspace string) (inv orchestrator.Inventory, err error) {
 	err = l.read(ctx, "read inventory", func(q querier) error {
 		var found bool
-		inv, found, err = one(ctx, q, scanInventory, inventorySelect+` WHERE workspace = ?`, workspace)
+		inv, found, err = standing(ctx, q, workspace)
 		if err != nil || found {
 			return err
 		}
@@ -31,6 +31,10 @@ func (l *Ledger) Inventories(ctx context.Context) (out []orchestrator.Inventory,
 		return err
 	})
 	return out, err
+}
+
+func standing(ctx context.Context, q querier, workspace string) (orchestrator.Inventory, bool, error) {
+	return one(ctx, q, scanInventory, inventorySelect+` WHERE workspace = ?`, workspace)
 }
 
 const inventorySelect = `

@@ -1,16 +1,24 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/inventory"
 )
 
 // ResumeRun continues a failed run at its failed step, with r's settings in
-// place of the run's own and its crash counts at zero. It is a
-// [orchestrator.CodeConflict], naming what stands in the way, where the run did
-// not fail, where its workspace has a newer run, and while the workspace is held.
+// place of the run's own and its crash counts at zero. At step 2 or 3 it goes on
+// with the inventory that the workspace has now: correcting what an apply
+// captures is what such a failure asks for. Step 4 requires the one that its
+// hosts were onboarded for.
+//
+// It is a [orchestrator.CodeConflict], naming what stands in the way, where the
+// run did not fail, where its workspace has a newer run, and while the workspace
+// is held; [orchestrator.CodeRefused] where the inventory is another one than
+// step 4 requires, or names a key file that nobody granted.
 func (l *Ledger) ResumeRun(ctx context.Context, r orchestrator.ResumeRun) (run orchestrator.Run, err error) {
 	if err := r.Spec.Validate(); err != nil {
 		return run, err
@@ -51,7 +59,7 @@ func (l *Ledger) ResumeRun(ctx context.Context, r orchestrator.ResumeRun) (run o
 func mayResume(ctx context.Context, q querier, run *orchestrator.Run) (w orchestrator.Workspace, err error) {
 	if run.State != orchestrator.RunFailed {
 		return w, orchestrator.Errorf(orchestrator.CodeConflict, "run %s is %s: only a failed run is resumed", run.ID, run.State).
-			WithHint("start another: exocomp provision run %s PLAYBOOK", run.Workspace)
+			WithHint("start another: %s", run.AnotherCommand())
 	}
 	return resumable(ctx, q, run)
 }
@@ -72,14 +80,27 @@ func resumable(ctx context.Context, q querier, run *orchestrator.Run) (w orchest
 	}
 	if w.CreatedAt.After(run.CreatedAt) {
 		return w, orchestrator.Errorf(orchestrator.CodeConflict, "workspace %s was removed and added again after run %s", w.Name, run.ID).
-			WithHint("start another: exocomp provision run %s PLAYBOOK", w.Name)
+			WithHint("start another: %s", run.AnotherCommand())
 	}
-	return w, nil
+	if run.FailedStep().Kind != orchestrator.StepAnsiblePlay || run.Inventory == "" {
+		return w, nil
+	}
+	inv, found, err := standing(ctx, q, w.Name)
+	if err == nil && found && inv.Digest != run.Inventory {
+		e := run.InventoryChanged()
+		e.Code = orchestrator.CodeConflict
+		return w, e
+	}
+	return w, err
 }
 
 func (t *tx) resume(ctx context.Context, run *orchestrator.Run, r orchestrator.ResumeRun) error {
 	old := run.Spec
 	run.Spec = r.Spec
+	inventoryMoved, err := t.takeInventory(ctx, run)
+	if err != nil {
+		return err
+	}
 	if err := t.exec(ctx, `UPDATE run SET spec = ? WHERE id = ?`, document{r.Spec}, run.ID); err != nil {
 		return err
 	}
@@ -88,14 +109,52 @@ func (t *tx) resume(ctx context.Context, run *orchestrator.Run, r orchestrator.R
 	}
 	s := run.FailedStep()
 	s.CrashAttempts = 0
-	text := fmt.Sprintf("resumed by %s at step %d %s; playbook %s%s", who(r.By), s.Seq, s.Kind,
-		movedDigest(&old.Playbook, &r.Spec.Playbook), onboardMoved(old, r.Spec))
+	text := fmt.Sprintf("resumed by %s at step %d %s; playbook %s%s%s", who(r.By), s.Seq, s.Kind,
+		movedDigest(&old.Playbook, &r.Spec.Playbook), onboardMoved(old, r.Spec), inventoryMoved)
 	e := runEvent(run, orchestrator.EventRunResumed, text)
 	e.Step, e.By = s.Kind, r.By
 	if err := t.event(ctx, e); err != nil {
 		return err
 	}
 	return t.releaseStep(ctx, run, s, orchestrator.TriggerResume)
+}
+
+// takeInventory lets a run that goes on at step 2 or 3 require the inventory that
+// its workspace has now, and says so as the end of a sentence. A key file in it
+// must be granted, as the capture of a chain demands.
+func (t *tx) takeInventory(ctx context.Context, run *orchestrator.Run) (text string, err error) {
+	switch run.FailedStep().Kind {
+	case orchestrator.StepSSHWait, orchestrator.StepHostOnboard:
+	default:
+		return "", nil
+	}
+	inv, found, err := standing(ctx, t, run.Workspace)
+	if err != nil || !found || inv.Digest == run.Inventory {
+		return "", err
+	}
+	if err := refuseUngranted(inv, run.Spec.SSHIdentities); err != nil {
+		return "", err
+	}
+	text = fmt.Sprintf("; inventory %s → %s, naming %d host(s)", cmp.Or(run.Inventory, "none"), inv.Digest, len(inv.Hosts))
+	run.Inventory = inv.Digest
+	return text, t.exec(ctx, `UPDATE run SET inventory = ? WHERE id = ?`, inv.Digest, run.ID)
+}
+
+// refuseUngranted refuses an inventory that names a key file which is not among
+// those that a person granted.
+func refuseUngranted(row orchestrator.Inventory, granted []string) error {
+	inv, err := inventory.Parse(row.Workspace, row.Content)
+	if err != nil {
+		return err
+	}
+	var m orchestrator.Mistakes
+	for _, text := range inventory.Ungranted(inventory.Effective(inv), granted) {
+		m.Addf("%s", text)
+	}
+	if err := m.Err(); err != nil {
+		return orchestrator.Errorf(orchestrator.CodeRefused, "%w", err)
+	}
+	return nil
 }
 
 // movedDigest says which snapshot a playbook had and has.

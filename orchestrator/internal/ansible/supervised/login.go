@@ -31,21 +31,24 @@ func (x *Runner) AsAutomation(inv *inventory.Inventory, user string, hosts map[s
 }
 
 // Current returns the ledger's inventory of a workspace, parsed. A chain names
-// the digest that its first step recorded: another one is refused, because an
-// apply in between would change under the chain what it was asked to converge.
-func Current(row orchestrator.Inventory, digest string) (*inventory.Inventory, error) {
-	if digest != "" && row.Digest != digest {
-		return nil, orchestrator.Errorf(orchestrator.CodeRefused,
-			"the inventory %s has changed since this run captured it", row.Name()).
-			WithHint("start another run: exocomp provision run %s PLAYBOOK", row.Workspace)
+// the digest that it requires: another one is refused, because an apply in
+// between would change under the chain what it was asked to converge. chain is
+// nil for what takes whichever inventory there is.
+func Current(row orchestrator.Inventory, chain *orchestrator.Run) (*inventory.Inventory, error) {
+	if chain != nil && chain.Inventory != "" && row.Digest != chain.Inventory {
+		return nil, chain.InventoryChanged()
 	}
 	inv, err := inventory.Parse(row.Workspace, row.Content)
 	if err != nil {
 		return nil, err
 	}
 	if inv.HostCount() == 0 {
+		then := orchestrator.ShellCommand("exocomp", "workspace", "apply", row.Workspace, "--wait")
+		if chain != nil {
+			then = chain.ReapplyCommand()
+		}
 		return nil, orchestrator.Errorf(orchestrator.CodeRefused, "refused: the inventory %s names no hosts", row.Name()).
-			WithHint("declare an output ansible_inventory, or hosts, in the workspace's configuration")
+			WithHint("name hosts in the output hosts or ansible_inventory, then: %s", then)
 	}
 	return inv, nil
 }

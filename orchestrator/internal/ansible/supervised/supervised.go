@@ -48,6 +48,8 @@ type Run struct {
 	// Identities are private key files on this machine that the run may log in
 	// with, besides the fleet key.
 	Identities []string
+	// Again is the command that has it done once more, for hints; or empty.
+	Again string
 	// Prepare, where set, is called right before the phase is started, to lay out
 	// what the playbook needs.
 	Prepare func() error
@@ -102,7 +104,7 @@ func (x *Runner) prepare(ctx context.Context, a *jobs.Attempt, r Run, tool *jobs
 	if err != nil {
 		return err
 	}
-	if tool.AgentKeys, err = x.keys(r.Identities); err != nil {
+	if tool.AgentKeys, err = x.keys(r.Identities, r.Again); err != nil {
 		return err
 	}
 	p, err := ansible.Prepare(ansible.Input{
@@ -155,20 +157,31 @@ func (x *Runner) knownHosts(ctx context.Context, inv *inventory.Inventory) ([]by
 
 // keys returns the private keys of the run's agent. A file that cannot be used
 // is the user's mistake and refused by name before anything starts.
-func (x *Runner) keys(files []string) ([]orchestrator.Secret, error) {
+func (x *Runner) keys(files []string, again string) ([]orchestrator.Secret, error) {
 	keys := []orchestrator.Secret{x.FleetKey}
 	for _, f := range files {
-		data, err := os.ReadFile(f)
+		key, err := Identity(f, again)
 		if err != nil {
-			return nil, orchestrator.Errorf(orchestrator.CodeFailed, "--ssh-identity %s cannot be read on the daemon's host: %w", f, err)
-		}
-		key := orchestrator.NewSecret(string(data))
-		if err := secrets.CheckKey(f, key); err != nil {
 			return nil, err
 		}
 		keys = append(keys, key)
 	}
 	return keys, nil
+}
+
+// Identity reads a private key file of this machine that a run may log in with.
+// again is the command that has the run done once more, or empty.
+func Identity(file, again string) (orchestrator.Secret, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		e := orchestrator.Errorf(orchestrator.CodeFailed, "the key file %s (--ssh-identity) cannot be read on the daemon's host: %w", file, err)
+		if again != "" {
+			e = e.WithHint("give one that is there: %s --ssh-identity FILE", again)
+		}
+		return orchestrator.Secret{}, e
+	}
+	key := orchestrator.NewSecret(string(data))
+	return key, secrets.CheckKey(file, key)
 }
 
 // judge reads the events of a finished phase.

@@ -54,10 +54,12 @@ type Handler struct {
 
 // work is what one attempt has to do.
 type work struct {
+	chain      *orchestrator.Run // whose step it is; nil for a standalone job
 	inv        *inventory.Inventory
 	hosts      []inventory.Host // those that are onboarded: none is local
 	playbook   *orchestrator.PlaybookRef
 	identities []string
+	warnings   []string // about what was left out
 	rotate     bool
 }
 
@@ -79,8 +81,14 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 	if err != nil {
 		return orchestrator.Outcome{}, err
 	}
-	out := orchestrator.Outcome{Failure: orchestrator.FailureOf(res.Err), Report: res.Report, Warnings: res.Warnings}
+	out := orchestrator.Outcome{
+		Failure: orchestrator.FailureOf(res.Err), Report: res.Report, Warnings: slices.Concat(w.warnings, res.Warnings),
+	}
 	if !out.Succeeded() {
+		if out.Failure.Hint == "" && len(ansible.LoginRefused(out.Report)) > 0 {
+			out.Failure.Hint = "put the fleet key there for that user (exocomp host fleet-key prints it), or log in with another key: " +
+				w.again(a.Job) + " --ssh-identity FILE"
+		}
 		return out, nil
 	}
 	return h.verify(ctx, a, w, out)
@@ -89,14 +97,13 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 // plan gathers the hosts and the settings.
 func (h *Handler) plan(ctx context.Context, a *jobs.Attempt) (work, error) {
 	w := work{rotate: a.Job.Spec.Rotate}
-	digest := ""
 	var spec orchestrator.RunSpec
 	if a.Job.Run != "" {
 		run, err := h.Ledger.Run(ctx, a.Job.Run)
 		if err != nil {
 			return w, err
 		}
-		spec, digest = run.Spec, run.Inventory
+		w.chain, spec = &run, run.Spec
 	} else {
 		var err error
 		if spec, err = h.settings(ctx, a.Job.Workspace); err != nil {
@@ -104,15 +111,11 @@ func (h *Handler) plan(ctx context.Context, a *jobs.Attempt) (work, error) {
 		}
 	}
 	w.playbook = spec.OnboardPlaybook
-	w.identities = slices.Concat(spec.SSHIdentities, a.Job.Spec.SSHIdentities)
-	slices.Sort(w.identities)
-	w.identities = slices.Compact(w.identities)
-
 	row, err := h.Ledger.Inventory(ctx, a.Job.Workspace)
 	if err != nil {
 		return w, err
 	}
-	if w.inv, err = supervised.Current(row, digest); err != nil {
+	if w.inv, err = supervised.Current(row, w.chain); err != nil {
 		return w, err
 	}
 	wanted := a.Job.Spec.Hosts
@@ -128,7 +131,62 @@ func (h *Handler) plan(ctx context.Context, a *jobs.Attempt) (work, error) {
 				WithHint("exocomp inventory show %s", a.Job.Workspace)
 		}
 	}
-	return w, nil
+	return w, w.logIns(a, spec)
+}
+
+// logIns chooses the key files that the play may log in with. Those that were
+// given for this job stand in place of the remembered ones. What was given must
+// be there before anything is done: a pin is not rotated for a job that cannot
+// log in. What is only remembered, say from before a reinstallation, may be gone.
+func (w *work) logIns(a *jobs.Attempt, spec orchestrator.RunSpec) error {
+	w.identities = spec.SSHIdentities
+	remembered := w.chain == nil
+	if given := a.Job.Spec.SSHIdentities; len(given) > 0 {
+		w.identities, remembered = given, false
+	}
+	w.identities = slices.Compact(slices.Sorted(slices.Values(w.identities)))
+	if a.Began(phaseOnboard) {
+		return nil // what has begun has its keys
+	}
+	var usable []string
+	for _, f := range w.identities {
+		_, err := supervised.Identity(f, w.again(a.Job))
+		switch {
+		case err == nil:
+			usable = append(usable, f)
+		case !remembered:
+			return err
+		default:
+			text := "a key file of the workspace's newest run is left out: " + orchestrator.FailureOf(err).Message
+			a.Logf("%s", text)
+			w.warnings = append(w.warnings, text)
+		}
+	}
+	w.identities = usable
+	return nil
+}
+
+// again is the command that has the work done once more.
+func (w *work) again(j orchestrator.Job) string {
+	if w.chain != nil {
+		return w.chain.ResumeCommand()
+	}
+	words := []string{"exocomp", "host", "onboard"}
+	if w.rotate {
+		words = append(words, "--rotate")
+	}
+	for _, name := range j.Spec.Hosts {
+		words = append(words, j.Workspace+"/"+name)
+	}
+	return orchestrator.ShellCommand(append(words, "--wait")...)
+}
+
+// corrected is the command that does it once the configuration is corrected.
+func (w *work) corrected(j orchestrator.Job) string {
+	if w.chain != nil {
+		return w.chain.ReapplyCommand()
+	}
+	return orchestrator.ShellCommand("exocomp", "workspace", "apply", j.Workspace, "--wait") + " && " + w.again(j)
 }
 
 // settings returns what a workspace's chains onboard with: what its newest
@@ -159,16 +217,20 @@ func (h *Handler) pin(ctx context.Context, a *jobs.Attempt, w work) (orchestrato
 	}
 	reports, err := h.Pinner.Pin(ctx, hostkeys.Request{
 		Run: a.Job.Run, Step: a.Job.StepKind, Job: a.Job.ID, By: a.Job.SubmittedBy,
-		Hosts: wants, Rotate: w.rotate,
+		Hosts: wants, Rotate: w.rotate, Again: w.again(a.Job), Corrected: w.corrected(a.Job),
 	})
 	if cause := context.Cause(ctx); cause != nil {
 		return orchestrator.Outcome{}, cause
 	}
 	for _, r := range reports {
-		a.Logf("host key of %s at %s: %s %s", r.Name, r.Address, r.State, r.Message)
+		if r.State == orchestrator.HostPinned {
+			a.Logf("host key of %s at %s pinned: %s", r.Name, r.Address, r.Message)
+		} else {
+			a.Logf("%s", r.Message)
+		}
 	}
 	if err != nil {
-		return orchestrator.Fail(err, &orchestrator.Report{Hosts: reports, LastLines: a.LastLines(len(reports))}), nil
+		return orchestrator.Fail(err, &orchestrator.Report{Hosts: reports}), nil
 	}
 	a.Progress(ctx, fmt.Sprintf("%d host key(s) pinned or verified", len(reports)), "")
 	return orchestrator.Outcome{}, nil
@@ -183,6 +245,7 @@ func (h *Handler) onboarding(ctx context.Context, a *jobs.Attempt, w work) super
 		Only:       names(w.hosts),
 		Vars:       map[string]any{varFleetKey: h.FleetPublic, varUser: h.AutomationUser},
 		Identities: w.identities,
+		Again:      w.again(a.Job),
 	}
 	if w.playbook != nil {
 		dir := filepath.Join(a.WorkDir, "onboard-playbook")

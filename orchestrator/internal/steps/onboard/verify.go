@@ -41,7 +41,7 @@ func (h *Handler) verify(ctx context.Context, a *jobs.Attempt, w work, out orche
 			Phase: phaseVerify, Playbook: ansible.Playbook{Seed: seeds.Verify}, Inventory: inv,
 		}},
 		{orchestrator.LoginInventory, byInventory, supervised.Run{
-			Phase: phaseVerifyLogin, Playbook: ansible.Playbook{Seed: seeds.VerifyLogin}, Inventory: w.inv, Identities: w.identities,
+			Phase: phaseVerifyLogin, Playbook: ansible.Playbook{Seed: seeds.VerifyLogin}, Inventory: w.inv, Identities: w.identities, Again: w.again(a.Job),
 		}},
 	}
 	for _, c := range checks {

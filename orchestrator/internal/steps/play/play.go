@@ -47,19 +47,32 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 	if err != nil {
 		return orchestrator.Outcome{}, err
 	}
-	return orchestrator.Outcome{
+	out := orchestrator.Outcome{
 		Failure:  orchestrator.FailureOf(res.Err),
 		Report:   res.Report,
 		Warnings: res.Warnings,
-	}, nil
+	}
+	if refused := ansible.LoginRefused(res.Report); out.Failure != nil && out.Failure.Hint == "" && len(refused) > 0 && r.Again != "" {
+		out.Failure.Hint = "have it onboarded anew: " + onboardCommand(a.Job.Workspace, refused) + " && " + r.Again
+	}
+	return out, nil
+}
+
+// onboardCommand onboards hosts of a workspace, by hand.
+func onboardCommand(workspace string, hosts []string) string {
+	words := []string{"exocomp", "host", "onboard"}
+	for _, h := range hosts {
+		words = append(words, workspace+"/"+h)
+	}
+	return orchestrator.ShellCommand(append(words, "--wait")...)
 }
 
 // work is what a job runs.
 type work struct {
 	spec     orchestrator.PlaySpec
 	args     []string
-	digest   string // of the inventory that it requires; empty: whichever there is
-	resource bool   // an exocomp_provision asked for it
+	chain    *orchestrator.Run // whose step it is; nil for a leave play
+	resource bool              // an exocomp_provision asked for it
 }
 
 func (h *Handler) work(ctx context.Context, j orchestrator.Job) (work, error) {
@@ -76,7 +89,7 @@ func (h *Handler) work(ctx context.Context, j orchestrator.Job) (work, error) {
 	return work{
 		spec:     orchestrator.PlaySpec{Playbook: run.Spec.Playbook, Vars: run.Spec.Vars, SSHIdentities: run.Spec.SSHIdentities},
 		args:     run.Spec.Args,
-		digest:   run.Inventory,
+		chain:    &run,
 		resource: run.Resource,
 	}, nil
 }
@@ -91,7 +104,7 @@ func (h *Handler) prepare(ctx context.Context, a *jobs.Attempt) (supervised.Run,
 	if err != nil {
 		return none, err
 	}
-	inv, err := supervised.Current(row, w.digest)
+	inv, err := supervised.Current(row, w.chain)
 	if err != nil {
 		return none, err
 	}
@@ -121,6 +134,9 @@ func (h *Handler) prepare(ctx context.Context, a *jobs.Attempt) (supervised.Run,
 		if r.Env, err = h.Env(ctx, a.Job.Workspace); err != nil {
 			return none, err
 		}
+	}
+	if w.chain != nil {
+		r.Again = w.chain.ResumeCommand()
 	}
 	dir := filepath.Join(a.WorkDir, "snapshot")
 	r.Playbook = ansible.Playbook{Snapshot: dir, Entry: w.spec.Playbook.Entry}

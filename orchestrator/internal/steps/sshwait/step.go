@@ -33,7 +33,7 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 	if err != nil {
 		return orchestrator.Outcome{}, err
 	}
-	inv, err := supervised.Current(row, run.Inventory)
+	inv, err := supervised.Current(row, &run)
 	if err != nil {
 		return orchestrator.Outcome{}, err
 	}
@@ -53,7 +53,7 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 	if cause := context.Cause(ctx); cause != nil {
 		return orchestrator.Outcome{}, cause
 	}
-	return outcome(results, local, run.Spec.SSHWait), nil
+	return outcome(results, local, &run), nil
 }
 
 // manyHosts is where a line a host in the log stays and an event a host ends.
@@ -71,7 +71,8 @@ func tell(ctx context.Context, a *jobs.Attempt, r HostResult, of int) {
 }
 
 // outcome fails the step if any host is silent, and names each.
-func outcome(results []HostResult, local []orchestrator.HostReport, bound time.Duration) orchestrator.Outcome {
+func outcome(results []HostResult, local []orchestrator.HostReport, run *orchestrator.Run) orchestrator.Outcome {
+	bound := run.Spec.SSHWait
 	report := &orchestrator.Report{Hosts: local}
 	var silent []string
 	for _, r := range results {
@@ -90,12 +91,30 @@ func outcome(results []HostResult, local []orchestrator.HostReport, bound time.D
 	if len(silent) == 0 {
 		return orchestrator.Outcome{Report: report}
 	}
+	apart := ""
+	if len(local) > 0 {
+		apart = fmt.Sprintf(" (%d local one(s) apart)", len(local))
+	}
+	longer := min(2*bound, 24*time.Hour)
 	return orchestrator.Outcome{Report: report, Failure: &orchestrator.Failure{
 		Code: orchestrator.CodeFailed,
-		Message: fmt.Sprintf("SSH did not answer within %s on %d of %d host(s): %s",
-			bound, len(silent), len(results), few(silent)),
-		Hint: "look at the machine's console or firewall; if it only needs longer: exocomp provision resume, with --ssh-wait",
+		Message: fmt.Sprintf("SSH did not answer within %s on %d of %d host(s)%s: %s",
+			short(bound), len(silent), len(results), apart, few(silent)),
+		Hint: fmt.Sprintf("look at the machine's console or firewall; if it only needs longer: %s; if the address is wrong, correct the configuration, then: %s",
+			run.ResumeCommand("--ssh-wait", short(longer)), run.ReapplyCommand()),
 	}}
+}
+
+// short prints a duration as a person types it: 5m, not 5m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // few joins the first entries of a list.
