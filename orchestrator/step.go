@@ -120,7 +120,7 @@ type Step struct {
 	CrashAttempts int        `json:"crash_attempts"`       // of those, cut short by a crash since the last resume
 	Job           JobID      `json:"job,omitempty"`        // the newest attempt's job, or empty
 	Failure       *Failure   `json:"failure,omitempty"`    // set iff failed or cancelled
-	Report        *Report    `json:"report,omitempty"`     // what the newest finished attempt did, or nil
+	Report        *Report    `json:"report,omitempty"`     // what the newest attempt did; nil until it has ended
 	StartedAt     time.Time  `json:"started_at,omitzero"`  // of the newest attempt; zero before the first
 	FinishedAt    time.Time  `json:"finished_at,omitzero"` // set iff the state is final
 }

@@ -31,7 +31,7 @@ type Attempt struct {
 	log  logWriter
 	slog *slog.Logger
 
-	doing time.Time // when Doing last wrote
+	doing budget // of Doing
 
 	stopping <-chan struct{} // closed when the daemon shuts down
 

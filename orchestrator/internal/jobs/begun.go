@@ -14,17 +14,36 @@ func (a *Attempt) Began(phase string) bool {
 	return err != nil || f.verdict != phaseFresh
 }
 
-// doingInterval bounds how often [Attempt.Doing] writes to the ledger.
-const doingInterval = 250 * time.Millisecond
+// Every message of an ordinary play or apply is recorded; of one that has
+// thousands, a few a second.
+const (
+	doingBurst    = 100
+	doingInterval = 250 * time.Millisecond
+)
 
 // Doing records what the tool does at the moment, as [Attempt.Progress] without
-// a host. Of messages that follow each other quickly most are dropped: it is
-// for somebody who watches. It must be called from the handler's goroutine.
+// a host. Of very many messages that follow each other quickly most are dropped:
+// it is for somebody who watches. It must be called from the handler's goroutine.
 func (a *Attempt) Doing(ctx context.Context, message string) {
-	now := time.Now()
-	if now.Sub(a.doing) < doingInterval {
-		return
+	if a.doing.take(time.Now()) {
+		a.Progress(ctx, message, "")
 	}
-	a.doing = now
-	a.Progress(ctx, message, "")
+}
+
+// budget says how much may be recorded: at first and after a rest doingBurst,
+// then one in each doingInterval. The zero value is full.
+type budget struct{ spent time.Time }
+
+// take reports whether one more may be recorded now.
+func (b *budget) take(now time.Time) bool {
+	const full = doingBurst * doingInterval
+	if first := now.Add(-full); b.spent.Before(first) {
+		b.spent = first
+	}
+	next := b.spent.Add(doingInterval)
+	if next.After(now) {
+		return false
+	}
+	b.spent = next
+	return true
 }

@@ -119,3 +119,21 @@ func TestAResourceStartsAnewWhereItsPlayRequiresAnotherInventory(t *testing.T) {
 		t.Errorf("it is answered with %s (%s), want a new run", again.ID, again.State)
 	}
 }
+
+func TestANewAttemptShowsNoResultOfTheOneBefore(t *testing.T) {
+	l := openTest(t)
+	addWorkspace(t, l, "edge")
+	run := submitRun(t, l, "edge")
+	o := failure()
+	o.Report = &orchestrator.Report{Summary: "1 host(s): 1 failed"}
+	first := finish(t, l, claim(t, l), o)
+	must(l.ResumeRun(t.Context(), orchestrator.ResumeRun{Run: run.ID, Spec: run.Spec, By: tester}))(t)
+	j := claim(t, l)
+	if s := must(l.Run(t.Context(), run.ID))(t).Steps[0]; s.State != orchestrator.StepRunning || s.Report != nil {
+		t.Errorf("the second attempt is %s and shows %+v, want nothing yet", s.State, s.Report)
+	}
+	if first = must(l.Job(t.Context(), first.ID))(t); first.Report == nil {
+		t.Error("the first attempt's job has lost its result")
+	}
+	finish(t, l, j, orchestrator.Outcome{})
+}

@@ -114,7 +114,7 @@ func (t *tx) releaseStep(ctx context.Context, run *orchestrator.Run, s *orchestr
 	if err := t.insertJob(ctx, j, ""); err != nil {
 		return err
 	}
-	s.Job = id
+	s.Job, s.Report = id, nil // what an attempt before this one did stands with its job
 	if err := t.moveStep(ctx, run, s, trigger, nil); err != nil {
 		return err
 	}
