@@ -93,48 +93,24 @@ name, 3 no daemon or no valid token, 4 refused, 124 --wait-timeout passed (the r
 goes on), 130 interrupted (the run goes on).`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return orchestrator.Errorf(orchestrator.CodeInvalid, "%w", err)
-	})
-	root.PersistentFlags().StringVar(&a.socket, "socket", "", "the daemon's `socket` (default: EXOCOMP_SOCKET, then the user's, then /run/exocomp/exocomp.sock)")
+	root.PersistentFlags().StringVar(&a.socket, "socket", "", "`file` of the daemon's socket (default: EXOCOMP_SOCKET, then the user's, then /run/exocomp/exocomp.sock)")
 	root.PersistentFlags().StringVar(&a.token, "token-file", "", "`file` with the token (default: EXOCOMP_TOKEN_FILE, then beside the socket)")
 	root.AddCommand(
 		a.serveCommand(), a.drainCommand(), a.doctorCommand(), a.versionCommand(),
 		a.workspaceCommand(), a.provisionCommand(), a.inventoryCommand(),
 		a.hostCommand(), a.jobsCommand(), a.eventsCommand(),
 	)
+	root.InitDefaultCompletionCmd() // now, so that it is a command like the others
 	usage(root)
 	return root
-}
-
-// usage makes every mistake in arguments a usage error.
-func usage(c *cobra.Command) {
-	if check := c.Args; check != nil {
-		c.Args = func(c *cobra.Command, args []string) error {
-			if err := check(c, args); err != nil {
-				return orchestrator.Errorf(orchestrator.CodeInvalid, "%w", err)
-			}
-			return nil
-		}
-	}
-	for _, sub := range c.Commands() {
-		usage(sub)
-	}
 }
 
 // group returns a command that only holds others.
 func group(use, short string, subs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use: use, Short: short,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
-			}
-			return nil
-		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(subs...)

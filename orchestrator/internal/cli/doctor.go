@@ -28,7 +28,6 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the installation, with or without a running daemon",
-		Args:  cobra.NoArgs,
 	}
 	c.Flags().StringVar(&file, "config", "", "settings `file` that serve would read")
 	asJSON := jsonFlag(c)

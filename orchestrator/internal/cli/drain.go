@@ -12,7 +12,6 @@ func (a *app) drainCommand() *cobra.Command {
 		Short: "Cancel what runs, gracefully, and start nothing new; wait until all has ended",
 		Long: `Stop taking work: running jobs are cancelled gracefully (tofu saves its state),
 queued ones wait. It returns when nothing runs any more. --off ends the drain.`,
-		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&off, "off", false, "end a drain: queued work starts")
 	c.RunE = func(c *cobra.Command, _ []string) error {

@@ -12,13 +12,13 @@ func (a *app) eventsCommand() *cobra.Command {
 	var filter orchestrator.EventFilter
 	var run string
 	var follow bool
-	c := &cobra.Command{Use: "events", Short: "Print the history, the oldest first", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "events", Short: "Print the history, the oldest first"}
 	f := c.Flags()
 	f.StringVar(&filter.Workspace, "workspace", "", "only events of this `workspace`")
 	f.StringVar(&run, "run", "", "only events of this `run`, or of the newest one of this workspace")
 	f.Int64Var(&filter.After, "after", 0, "only events after this `id`")
 	f.BoolVar(&filter.Security, "security", false, "only security events")
-	limitFlag(c, &filter.Newest, 0, "only the newest so `many`; 0: all")
+	limitFlag(c, &filter.Newest, 0, "only the newest `n`; 0: all")
 	f.BoolVarP(&follow, "follow", "f", false, "go on as they come")
 	asJSON := c.Flags().Bool("json", false, "print JSON, an object a line")
 	c.RunE = func(c *cobra.Command, _ []string) error {

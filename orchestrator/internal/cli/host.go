@@ -27,7 +27,6 @@ WORKSPACE/HOST, or a name that is unique among the inventories.
 A changed host key is refused until you have checked it out of band; --rotate
 then replaces the pin. --print shows the extra variables and the command
 instead, to onboard by hand.`,
-		Args: cobra.MinimumNArgs(1),
 	}
 	c.Flags().BoolVar(&spec.Rotate, "rotate", false, "replace the pin of a host whose key has changed")
 	c.Flags().StringArrayVar(&spec.SSHIdentities, "ssh-identity", nil, "private key `file` on the daemon's host to log in with; may be repeated")
@@ -73,7 +72,6 @@ func (a *app) hostKnownHosts() *cobra.Command {
 		Short: "Print the pinned host keys in the form of known_hosts",
 		Long: `Print the pins as OpenSSH's known_hosts, each behind a comment with its SHA256
 fingerprint, so that the output serves people and ssh alike.`,
-		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&filter.IncludeRetired, "retired", false, "also list retired pins, as comments")
 	c.Flags().StringVar(&filter.Workspace, "workspace", "", "only the hosts of this `workspace`")
@@ -120,7 +118,6 @@ func (a *app) hostForget() *cobra.Command {
 	return &cobra.Command{
 		Use:   "forget HOST",
 		Short: "Retire a host's pin and admission; the next contact is a first use again",
-		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(cl *rpc.Client) error {
 				pin, err := cl.ForgetHost(c.Context(), args[0])
@@ -138,7 +135,6 @@ func (a *app) hostFleetKey() *cobra.Command {
 	return &cobra.Command{
 		Use:   "fleet-key",
 		Short: "Print the public half of the fleet key, as an authorized_keys line",
-		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(cl *rpc.Client) error {
 				key, err := cl.GetFleetKey(c.Context())

@@ -13,7 +13,7 @@ func (a *app) inventoryCommand() *cobra.Command {
 }
 
 func (a *app) inventoryList() *cobra.Command {
-	c := &cobra.Command{Use: "list", Short: "List the inventories", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "list", Short: "List the inventories"}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return a.with(c.Context(), func(cl *rpc.Client) error {
@@ -39,7 +39,6 @@ func (a *app) inventoryShow() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show WORKSPACE|tf:WORKSPACE",
 		Short: "Show an inventory's hosts, their pins and admission",
-		Args:  cobra.ExactArgs(1),
 	}
 	asJSON := jsonFlag(c)
 	c.Flags().BoolVar(&content, "content", false, "print the inventory itself, as Ansible reads it")

@@ -17,10 +17,10 @@ func (a *app) jobsCommand() *cobra.Command {
 func (a *app) jobsList() *cobra.Command {
 	var filter orchestrator.JobFilter
 	var state string
-	c := &cobra.Command{Use: "list", Short: "List jobs, the newest first", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "list", Short: "List jobs, the newest first"}
 	c.Flags().StringVar(&filter.Workspace, "workspace", "", "only jobs of this `workspace`")
 	c.Flags().StringVar(&state, "state", "", "only jobs in this `state` (queued, running, succeeded, failed, cancelled, interrupted)")
-	limitFlag(c, &filter.Limit, 20, "at most this `many`; 0: all")
+	limitFlag(c, &filter.Limit, 20, "at most `n`; 0: all")
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		filter.State = orchestrator.JobState(state)
@@ -50,7 +50,7 @@ func (a *app) jobsList() *cobra.Command {
 }
 
 func (a *app) jobsShow() *cobra.Command {
-	c := &cobra.Command{Use: "show JOB", Short: "Show a job and how it ended", Args: cobra.ExactArgs(1)}
+	c := &cobra.Command{Use: "show JOB", Short: "Show a job and how it ended"}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		id, err := orchestrator.ParseJobID(args[0])
@@ -74,7 +74,7 @@ func (a *app) jobsShow() *cobra.Command {
 
 func (a *app) jobsLogs() *cobra.Command {
 	var follow bool
-	c := &cobra.Command{Use: "logs JOB", Short: "Print a job's log, secrets redacted", Args: cobra.ExactArgs(1)}
+	c := &cobra.Command{Use: "logs JOB", Short: "Print a job's log, secrets redacted"}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the job ends")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		id, err := orchestrator.ParseJobID(args[0])
@@ -94,7 +94,6 @@ func (a *app) jobsCancel() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cancel JOB",
 		Short: "End a job; tofu is asked to stop and saves its state",
-		Args:  cobra.ExactArgs(1),
 	}
 	c.Flags().BoolVar(&force, "force", false, "kill the tool at once: what tofu has created may be missing in its state")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -122,7 +121,6 @@ func (a *app) jobsRedrive() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "redrive JOB",
 		Short: "Run a standalone job again that a crash interrupted",
-		Args:  cobra.ExactArgs(1),
 	}
 	wait := waitFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {

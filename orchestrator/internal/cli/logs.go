@@ -15,7 +15,6 @@ func (a *app) provisionLogs() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logs RUN|WORKSPACE",
 		Short: "Print the logs of a run's attempts, in order",
-		Args:  cobra.ExactArgs(1),
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/playbook"
 	"github.com/exocomp/exocomp/orchestrator/rpc"
 	"github.com/spf13/cobra"
 )
@@ -26,9 +27,11 @@ type chainFlags struct {
 	acceptLost bool
 }
 
-func (f *chainFlags) add(c *cobra.Command) {
+// add adds the flags; sshWait is what holds where none is given, zero for what
+// the run has.
+func (f *chainFlags) add(c *cobra.Command, sshWait time.Duration) {
 	fl := c.Flags()
-	fl.DurationVar(&f.sshWait, "ssh-wait", orchestrator.DefaultSSHWait, "how `long` all hosts together may take until SSH answers")
+	fl.DurationVar(&f.sshWait, "ssh-wait", sshWait, "`duration` that all hosts together may take until SSH answers")
 	fl.StringVar(&f.onboard, "onboard-playbook", "", "onboard with this `playbook` instead of the seeded one; it gets exocomp_fleet_pubkey and exocomp_user")
 	fl.IntSliceVar(&f.egress, "egress", nil, "TCP `port` that the plays need besides 22, recorded with the run; may be repeated")
 	fl.StringArrayVar(&f.identities, "ssh-identity", nil, "private key `file` on the daemon's host to log in with; may be repeated")
@@ -47,13 +50,12 @@ now, so later edits do not change this run.
 What stands behind -- is passed to ansible-playbook in step 4: --check, --diff,
 --limit, --tags, --skip-tags, --start-at-task, -e, -f, -v.`,
 		Example: "  exocomp provision run edge site.yml --wait\n  exocomp provision run edge site.yml --wait -- --limit web1",
-		Args:    beforeDash(2),
 	}
-	f.add(c)
+	f.add(c, orchestrator.DefaultSSHWait)
 	wait := waitFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ctx := c.Context()
-		if err := orchestrator.ValidateWorkspaceName(args[0]); err != nil {
+		if err := f.mistakes(args[0], args[1]); err != nil {
 			return err
 		}
 		return a.with(ctx, func(cl *rpc.Client) error {
@@ -84,14 +86,17 @@ What stands behind -- is passed to ansible-playbook in step 4: --check, --diff,
 	return c
 }
 
-// beforeDash takes n arguments before a `--`, and any after it.
-func beforeDash(n int) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if at := c.ArgsLenAtDash(); at >= 0 {
-			args = args[:at]
-		}
-		return cobra.ExactArgs(n)(c, args)
+// mistakes reports together what is wrong before a daemon is asked.
+func (f *chainFlags) mistakes(workspace, play string) error {
+	var m orchestrator.Mistakes
+	m.Add(orchestrator.ValidateWorkspaceName(workspace))
+	_, _, err := playbook.Root(play)
+	m.Add(err)
+	if f.onboard != "" {
+		_, _, err := playbook.Root(f.onboard)
+		m.Add(err)
 	}
+	return m.Err()
 }
 
 // files makes the flags' paths absolute.
@@ -119,7 +124,6 @@ func (a *app) provisionStatus() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status RUN|WORKSPACE",
 		Short: "Show the four steps of a run, or of a workspace's newest one",
-		Args:  cobra.ExactArgs(1),
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -140,9 +144,9 @@ func (a *app) provisionStatus() *cobra.Command {
 
 func (a *app) provisionList() *cobra.Command {
 	var filter orchestrator.RunFilter
-	c := &cobra.Command{Use: "list", Short: "List runs, the newest first", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "list", Short: "List runs, the newest first"}
 	c.Flags().StringVar(&filter.Workspace, "workspace", "", "only runs of this `workspace`")
-	limitFlag(c, &filter.Limit, 20, "at most this `many`; 0: all")
+	limitFlag(c, &filter.Limit, 20, "at most `n`; 0: all")
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return a.with(c.Context(), func(cl *rpc.Client) error {
@@ -177,9 +181,8 @@ func (a *app) provisionResume() *cobra.Command {
 The playbook is read anew from where it was, so correcting it is enough; where it
 is not there, the run keeps the one that it has. Settings that are not given stay
 as they are.`,
-		Args: beforeDash(1),
 	}
-	f.add(c)
+	f.add(c, 0)
 	c.Flags().StringVar(&play, "playbook", "", "use this `playbook` from now on")
 	wait := waitFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -252,7 +255,6 @@ func (a *app) provisionCancel() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cancel RUN|WORKSPACE",
 		Short: "End a run; tofu is asked to stop and saves its state",
-		Args:  cobra.ExactArgs(1),
 	}
 	c.Flags().BoolVar(&force, "force", false, "kill the tool at once: what tofu has created may be missing in its state")
 	wait := waitFlags(c)

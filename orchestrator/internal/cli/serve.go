@@ -24,7 +24,6 @@ Settings are read from exocomp.hcl, whose keys may each be left away (with other
 directories for an ordinary user):
 
 ` + daemon.Settings,
-		Args: cobra.NoArgs,
 	}
 	c.Flags().StringVar(&file, "config", "", "settings `file` (default: EXOCOMP_CONFIG, then exocomp/exocomp.hcl below ~/.config and /etc)")
 	c.Flags().BoolVar(&allowRoot, "allow-root", false, "run as root")

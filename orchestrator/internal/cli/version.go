@@ -16,7 +16,7 @@ type versionView struct {
 }
 
 func (a *app) versionCommand() *cobra.Command {
-	c := &cobra.Command{Use: "version", Short: "Show the version", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "version", Short: "Show the version"}
 	asJSON := jsonFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
 		v := versionView{a.version, rpc.ContractVersion, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}

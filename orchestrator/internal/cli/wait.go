@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// waiting is --wait and --wait-timeout.
+// waiting is --wait and --wait-timeout, which waits by itself.
 type waiting struct {
 	on      bool
 	timeout time.Duration
@@ -20,7 +20,7 @@ type waiting struct {
 func waitFlags(c *cobra.Command) *waiting {
 	w := &waiting{}
 	c.Flags().BoolVar(&w.on, "wait", false, "wait for the end, showing progress; exit 1 if the work failed")
-	c.Flags().DurationVar(&w.timeout, "wait-timeout", 0, "with --wait: give up waiting after this `long` (exit 124; the work goes on)")
+	c.Flags().DurationVar(&w.timeout, "wait-timeout", 0, "wait, but no longer than this `duration` (exit 124; the work goes on)")
 	pre := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
 		if w.timeout < 0 {

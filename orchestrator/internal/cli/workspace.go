@@ -30,14 +30,13 @@ inventory tf:NAME. The daemon checks, as its own user, that it can read the
 configuration and write the state. Adding it again changes what is given then and
 keeps the rest; a flag that is given empty (--var-file '') clears its setting.`,
 		Example: "  exocomp workspace add edge ./infra --var-file prod.tfvars",
-		Args:    cobra.ExactArgs(2),
 	}
 	f := c.Flags()
-	f.StringVar(&given.TofuWorkspace, "tofu-workspace", "", "the module's own `workspace` (default: the default one)")
+	f.StringVar(&given.TofuWorkspace, "tofu-workspace", "", "`name` of the module's own workspace (default: the default one)")
 	f.StringArrayVar(&given.VarFiles, "var-file", nil, "variables `file`; may be repeated")
 	f.StringArrayVar(&given.BackendConfig, "backend-config", nil, "backend configuration, a `file` or key=value; may be repeated")
 	f.StringVar(&given.CLIConfig, "cli-config", "", "OpenTofu CLI configuration `file`")
-	f.StringVar(&approval, "approval", string(orchestrator.ApprovalDestructive), "which plans wait for a person: never, destructive or always")
+	f.StringVar(&approval, "approval", string(orchestrator.ApprovalDestructive), "`policy` that says which plans wait for a person: never, destructive or always")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		given.Name, given.Dir, given.Approval = args[0], args[1], orchestrator.ApprovalPolicy(approval)
 		if err := absolutePaths(&given); err != nil {
@@ -126,7 +125,7 @@ func absolute(path *string) error {
 }
 
 func (a *app) workspaceList() *cobra.Command {
-	c := &cobra.Command{Use: "list", Short: "List the workspaces", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "list", Short: "List the workspaces"}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return a.with(c.Context(), func(cl *rpc.Client) error {
@@ -156,7 +155,7 @@ func (a *app) workspaceList() *cobra.Command {
 }
 
 func (a *app) workspaceShow() *cobra.Command {
-	c := &cobra.Command{Use: "show NAME", Short: "Show a workspace's settings", Args: cobra.ExactArgs(1)}
+	c := &cobra.Command{Use: "show NAME", Short: "Show a workspace's settings"}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return a.with(c.Context(), func(cl *rpc.Client) error {
@@ -205,7 +204,6 @@ func (a *app) workspaceApply() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "apply NAME",
 		Short: "Apply the workspace and refresh its inventory, without any play",
-		Args:  cobra.ExactArgs(1),
 	}
 	c.Flags().BoolVar(&acceptLost, "accept-lost", false, "go on although an interrupted apply may have created what the state lacks")
 	wait := waitFlags(c)
@@ -221,7 +219,6 @@ func (a *app) workspaceRefresh() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "refresh NAME",
 		Short: "Read the outputs again and publish the inventory, applying nothing",
-		Args:  cobra.ExactArgs(1),
 	}
 	wait := waitFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -236,7 +233,6 @@ func (a *app) workspaceUnlock() *cobra.Command {
 	return &cobra.Command{
 		Use:   "unlock NAME LOCK_ID",
 		Short: "Break a state lock that nobody holds any more (tofu force-unlock)",
-		Args:  cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(cl *rpc.Client) error {
 				if err := cl.UnlockWorkspace(c.Context(), args[0], args[1]); err != nil {
@@ -254,7 +250,6 @@ func (a *app) workspaceRemove() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Forget a workspace and its inventory; its machines and state stay as they are",
-		Args:  cobra.ExactArgs(1),
 	}
 	c.Flags().BoolVar(&acceptLost, "accept-lost", false, "forget it although an interrupted apply may have created what the state lacks")
 	c.RunE = func(c *cobra.Command, args []string) error {
