@@ -40,11 +40,10 @@ func TestGateProviderAway(t *testing.T) {
 	}
 	s.start()
 	r.provision(a)
-	out = r.holdsEmpty("where the daemon knows nothing of it")
-	r.says(out.stdout+out.stderr, "Warning: The daemon does not know run "+before.Values.RunID, "nothing is created again")
-	r.apply()
+	out = r.apply()
+	r.says(out.stdout+out.stderr, "No changes.", "Warning: The daemon does not know run "+before.Values.RunID, "nothing is created again")
 	kept, found = r.state()
-	s.holds(found && kept.Values.RunID == before.Values.RunID, "an apply keeps the state", kept)
+	s.holds(found && kept.Values.RunID == before.Values.RunID, "an apply where the daemon knows nothing of it keeps the state", kept)
 	s.holdsRuns("edge", 0, "and makes no run")
 	play.ran(1)
 
@@ -52,7 +51,6 @@ func TestGateProviderAway(t *testing.T) {
 	r.apply()
 	s.holdsRuns("edge", 1, "the next change runs the chain anew")
 	play.ran(2)
-	r.holdsEmpty("after it")
 
 	s.stop()
 	out = r.ok("destroy", "-auto-approve")
@@ -79,6 +77,5 @@ func TestGateProviderAway(t *testing.T) {
 	view := jsonOf[rpc.InventoryView](s, "inventory", "show", "edge")
 	s.holds(len(view.Hosts) == 0 && !strings.Contains(s.ok("inventory", "show", "edge", "--content").stdout, "here"),
 		"the inventory under the old name is published empty", view)
-	other.holdsEmpty("after it")
 	s.assertClean()
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/rpc"
 	"github.com/exocomp/exocomp/test/nethost"
 )
 
@@ -127,13 +128,14 @@ func TestGateProviderRegistered(t *testing.T) {
 	s.holds(p.Values.RunID == string(run) && p.Values.Hosts["web1"]["address"] == web1.Addr() && p.Values.Hosts["web1"]["port"] == 22.0,
 		"the state has the address of the host", p)
 
-	s.converge("edge", s.playbook("other", rawPlay("tf:edge", "true")), s.lightly()...)
+	s.converge("edge", s.playbook("other", rawPlay("tf:edge", "true")), "--onboard-playbook", a["onboard_playbook"].(string))
 	r.holdsEmpty("after an unrelated provision run")
 
 	pins := s.pins()
 	r.ok("destroy", "-auto-approve")
 	leave.ran(1)
 	s.holds(len(s.leaves()) == 1 && len(pins) == 1 && len(s.pins()) == 1, "the end runs the leave play once and keeps the pin", s.leaves(), s.pins())
-	s.holdsCaptured("edge", 1, 1)
+	view := jsonOf[rpc.InventoryView](s, "inventory", "show", "edge")
+	s.holds(len(view.Hosts) == 1 && view.Published == rpc.PublishedAgrees, "and the inventory", view)
 	s.assertClean()
 }
