@@ -195,6 +195,8 @@ def failure(result):
             message = failure(item)
             return "item %s: %s" % (cut(text(label), 80), message) if label is not None else message
     message = text(result.get("msg") or result.get("reason") or "")
+    if message == "non-zero return code" and "rc" in result:
+        message += " %s" % text(result["rc"])
     for key in ("stderr", "module_stderr", "stdout", "module_stdout"):
         detail = text(result.get(key) or "")
         # ssh adds a line of its own where it had a terminal.

@@ -17,6 +17,9 @@ func environment(w work, cfg config, path string) []string {
 		// that a task starts.
 		"ANSIBLE_INVENTORY_ENABLED=yaml,host_list,script,auto,ini,toml",
 		"ANSIBLE_PIPELINING=1",
+		// An ansible.cfg that says otherwise would run here what is meant for the
+		// hosts; which of them are local, the inventory says.
+		"ANSIBLE_TRANSPORT=ssh",
 		"ANSIBLE_HOST_KEY_CHECKING=True",
 		"ANSIBLE_PARAMIKO_HOST_KEY_AUTO_ADD=False",
 		"ANSIBLE_PARAMIKO_RECORD_HOST_KEYS=False",

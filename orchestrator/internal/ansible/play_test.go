@@ -115,7 +115,7 @@ func TestPlay(t *testing.T) {
     - name: Never reached
       ansible.builtin.raw: echo no
 `)
-		wantCode(t, r.err, orchestrator.CodeFailed, `task "Break" failed on web1`, "the disk is full", `task "Greet" could not reach web2`)
+		wantCode(t, r.err, orchestrator.CodeFailed, `task "Break" failed on web1`, "return code 3: the disk is full", `task "Greet" could not reach web2`)
 		if rep := reportOf(t, r, "web2"); rep.State != orchestrator.HostUnreachable || rep.Task != "Greet" {
 			t.Errorf("web2 is reported as %+v, want unreachable in task Greet", rep)
 		}

@@ -19,6 +19,7 @@ type Playbook struct {
 	Seed     string // a name of package seeds
 	Snapshot string // absolute path of the snapshot's root
 	Entry    string // relative to the root, slash-separated
+	Path     string // where the person has it, absolute; for messages
 }
 
 // Input is what a run is made of.

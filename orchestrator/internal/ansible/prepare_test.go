@@ -87,6 +87,7 @@ func TestPrepareBuildsTheEnvironment(t *testing.T) {
 		"ANSIBLE_PARAMIKO_HOST_KEY_AUTO_ADD=False",
 		"ANSIBLE_PARAMIKO_RECORD_HOST_KEYS=False",
 		"ANSIBLE_PIPELINING=1",
+		"ANSIBLE_TRANSPORT=ssh",
 		"ANSIBLE_REMOTE_TMP=$HOME/.ansible/tmp",
 		"ANSIBLE_RETRY_FILES_ENABLED=0",
 		"HOME=" + dir + "/home",

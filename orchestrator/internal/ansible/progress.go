@@ -23,8 +23,9 @@ const (
 type Progress struct {
 	// Task is the newest task, for a line of progress.
 	Task string
-	// TaskResults counts what tasks reported about hosts, skipped ones too,
-	// fact gathering that nobody wrote not.
+	// TaskResults counts what tasks reported about hosts, skipped ones too. Fact
+	// gathering that nobody wrote does not count, nor does a host that a task
+	// could not reach where the play ignores that.
 	TaskResults int
 	// Ended says that the run came to its own end.
 	Ended bool
@@ -91,7 +92,7 @@ func (p *Progress) addResult(e Event) {
 		return
 	}
 	h.results[e.Status]++
-	if !e.Implicit {
+	if !e.Implicit && !(e.Status == StatusUnreachable && e.Ignored) {
 		p.TaskResults++
 	}
 	if (e.Status == StatusFailed || e.Status == StatusUnreachable) && !e.Ignored {
@@ -114,13 +115,17 @@ func (p *Progress) host(name string) *hostProgress {
 	return h
 }
 
-// Warnings names the plays that matched no hosts while others did.
+// Warnings names the plays that matched no hosts while others did, and the
+// hosts that were not reached while others were.
 func (p *Progress) Warnings() []string {
 	var out []string
 	for _, x := range p.plays {
 		if x.unmatched && p.TaskResults > 0 {
 			out = append(out, fmt.Sprintf("play %q matched no hosts (hosts: %s)", x.name, x.pattern))
 		}
+	}
+	if ignored := p.unreached(); len(ignored) > 0 && p.TaskResults > 0 && !p.anyFailed() {
+		out = append(out, "no task reached "+fewNames(ignored)+", and the play ignores that (ignore_unreachable)")
 	}
 	return out
 }
@@ -173,6 +178,24 @@ func (h *hostProgress) failed() *failure {
 	}
 }
 
+// unreached reports whether no task got through to the host, which a play may
+// ignore. Its totals then say ok.
+func (h *hostProgress) unreached() bool {
+	return h.results[StatusUnreachable] > 0 && h.results[StatusOK]+h.results[StatusChanged]+h.results[StatusFailed] == 0
+}
+
+// unreached returns the hosts that no task got through to, sorted.
+func (p *Progress) unreached() []string {
+	var names []string
+	for name, h := range p.hosts {
+		if h.unreached() {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 func (h *hostProgress) report(name string) orchestrator.HostReport {
 	r := orchestrator.HostReport{
 		Name:    name,
@@ -188,6 +211,8 @@ func (h *hostProgress) report(name string) orchestrator.HostReport {
 		if f.unreachable {
 			r.State = orchestrator.HostUnreachable
 		}
+	case h.unreached():
+		r.State, r.OK, r.Message = orchestrator.HostUnreachable, 0, "no task reached it, and the play ignores that"
 	case r.Changed > 0:
 		r.State = orchestrator.HostChanged
 	case r.OK > 0:

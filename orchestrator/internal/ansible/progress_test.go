@@ -133,3 +133,29 @@ func TestARefusedLoginIsToldFromAHostThatIsNotThere(t *testing.T) {
 		t.Errorf("message %q, want %q", r.Hosts[0].Message, want)
 	}
 }
+
+// Ansible's totals say ok of a host that a play could not reach and does not
+// mind.
+func TestAHostThatNobodyReachedIsNotConverged(t *testing.T) {
+	lost := func(host string) []string {
+		return []string{
+			`{"event":"result","host":"` + host + `","task":"Greet","status":"unreachable","ignored":true,"message":"x"}`,
+			`{"event":"stats","host":"` + host + `","ok":1,"changed":0,"failed":0}`,
+		}
+	}
+	alone := read(t, append(append([]string{aPlay}, lost("web2")...), anEnd)...)
+	err := Verdict(End{}, alone, Scope{})
+	if err == nil || !strings.Contains(err.Error(), "converged nobody: no task reached web2") {
+		t.Errorf("verdict on a play that reached nobody: %v", err)
+	}
+	both := read(t, append(append([]string{aPlay, aSkip}, lost("web2")...), anEnd)...)
+	if err := Verdict(End{}, both, Scope{}); err != nil {
+		t.Errorf("verdict where another host was reached: %v", err)
+	}
+	if h := both.Report().Hosts[1]; h.State != orchestrator.HostUnreachable || h.OK != 0 {
+		t.Errorf("report: %+v, want unreachable", h)
+	}
+	if w := both.Warnings(); len(w) != 1 || !strings.Contains(w[0], "no task reached web2") {
+		t.Errorf("warnings %q", w)
+	}
+}

@@ -20,6 +20,8 @@ type Scope struct {
 	Workspace string   // that it was for; commands name hosts by it
 	Hosts     []string // of its inventory
 	Args      []string // as [ParseArgs] returned them
+	Playbook  Playbook
+	Again     string // the command that has it done once more, or empty
 	// LastLines of the log: what Ansible says of a mistake before any task is
 	// said only there.
 	LastLines []string
@@ -40,8 +42,30 @@ func Verdict(end End, p *Progress, scope Scope) error {
 	case p.anyFailed():
 		return hostsFailed(p, scope)
 	default:
-		return orchestrator.Errorf(orchestrator.CodeFailed, "ansible-playbook %s (exit code %d)%s", exitWords(end.ExitCode), end.ExitCode, scope.lastError())
+		return stopped(end, scope)
 	}
+}
+
+// stopped says why Ansible gave up before any host failed, in terms of the
+// person's own files.
+func stopped(end End, scope Scope) error {
+	c := complaintOf(scope.LastLines)
+	if c.text == "" {
+		return orchestrator.Errorf(orchestrator.CodeFailed, "ansible-playbook %s (exit code %d)", exitWords(end.ExitCode), end.ExitCode)
+	}
+	e := orchestrator.Errorf(orchestrator.CodeFailed, "ansible-playbook stopped (exit code %d): %s", end.ExitCode, c)
+	hint := "correct it"
+	if c.missing() {
+		hint = "put it into the playbook's tree"
+		if tree := scope.Playbook.tree(); tree != "" {
+			hint += ", which is what lies below " + tree
+		}
+		hint += ", or install it for everybody: nothing else goes with a run"
+	}
+	if scope.Again != "" {
+		hint += "; then: " + scope.Again
+	}
+	return e.WithHint("%s", hint)
 }
 
 func during(p *Progress) string {
@@ -78,6 +102,8 @@ func nobody(p *Progress, scope Scope) string {
 		return fmt.Sprintf("--limit %s matched none of %s", limit, fewNames(scope.Hosts))
 	case len(p.plays) == 0:
 		return "the playbook has no plays"
+	case len(p.unreached()) > 0:
+		return "no task reached " + fewNames(p.unreached()) + ", and the play ignores that (ignore_unreachable)"
 	case len(unmatched) == len(p.plays):
 		return fmt.Sprintf("hosts: %s matched none of %s", strings.Join(unmatched, " and hosts: "), among)
 	}
@@ -107,19 +133,6 @@ func (s Scope) limitMatchesNobody() bool {
 		return strings.Contains(line, "--limit does not match any hosts") ||
 			strings.Contains(line, "--limit leaves us with no hosts to target")
 	})
-}
-
-// lastError returns Ansible's own word on why it stopped.
-func (s Scope) lastError() string {
-	for _, line := range slices.Backward(s.LastLines) {
-		line = strings.TrimSpace(line)
-		for _, prefix := range []string{"ERROR! ", "[ERROR]: "} {
-			if rest, ok := strings.CutPrefix(line, prefix); ok {
-				return ": " + oneLine(rest, maxMessage)
-			}
-		}
-	}
-	return ""
 }
 
 // exitWords explains an exit code without a failed host. The codes are bits in
@@ -183,7 +196,7 @@ func hostsFailed(p *Progress, scope Scope) error {
 			what = fmt.Sprintf("task %q could not reach %s", g.task, fewNames(g.hosts))
 		}
 		if g.message != "" {
-			what += ": " + g.message
+			what += ": " + scope.Playbook.Theirs(g.message)
 		}
 		parts = append(parts, what)
 	}

@@ -196,7 +196,13 @@ func (x *Runner) judge(a *jobs.Attempt, r Run, res jobs.Result) (Result, error) 
 		return Result{}, fmt.Errorf("read how the play went: %w", err)
 	}
 	report := progress.Report()
+	for i, h := range report.Hosts {
+		report.Hosts[i].Message = r.Playbook.Theirs(h.Message)
+	}
 	lines := a.LastLines(lastLines)
+	for i, line := range lines {
+		lines[i] = r.Playbook.Theirs(line)
+	}
 	out := Result{Report: report, Warnings: progress.Warnings()}
 	if res.Cancelled {
 		report.LastLines = lines
@@ -204,7 +210,9 @@ func (x *Runner) judge(a *jobs.Attempt, r Run, res jobs.Result) (Result, error) 
 		return out, nil
 	}
 	end := ansible.End{ExitCode: res.ExitCode, Signal: unix.SignalNum(res.Signal)}
-	scope := ansible.Scope{Workspace: a.Job.Workspace, Hosts: r.Only, Args: r.Args, LastLines: lines}
+	scope := ansible.Scope{
+		Workspace: a.Job.Workspace, Hosts: r.Only, Args: r.Args, LastLines: lines, Playbook: r.Playbook, Again: r.Again,
+	}
 	if len(scope.Hosts) == 0 {
 		scope.Hosts = r.Inventory.HostNames()
 	}

@@ -249,7 +249,7 @@ func (h *Handler) onboarding(ctx context.Context, a *jobs.Attempt, w work) super
 	}
 	if w.playbook != nil {
 		dir := filepath.Join(a.WorkDir, "onboard-playbook")
-		r.Playbook = ansible.Playbook{Snapshot: dir, Entry: w.playbook.Entry}
+		r.Playbook = ansible.Playbook{Snapshot: dir, Entry: w.playbook.Entry, Path: w.playbook.Path}
 		r.Prepare = func() error { return supervised.Unpack(ctx, h.Snapshots, w.playbook.Digest, dir) }
 	}
 	return r

@@ -139,7 +139,7 @@ func (h *Handler) prepare(ctx context.Context, a *jobs.Attempt) (supervised.Run,
 		r.Again = w.chain.ResumeCommand()
 	}
 	dir := filepath.Join(a.WorkDir, "snapshot")
-	r.Playbook = ansible.Playbook{Snapshot: dir, Entry: w.spec.Playbook.Entry}
+	r.Playbook = ansible.Playbook{Snapshot: dir, Entry: w.spec.Playbook.Entry, Path: w.spec.Playbook.Path}
 	r.Prepare = func() error { return supervised.Unpack(ctx, h.Snapshots, w.spec.Playbook.Digest, dir) }
 	return r, nil
 }
