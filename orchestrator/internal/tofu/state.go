@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	tfjson "github.com/hashicorp/terraform-json"
@@ -146,6 +147,12 @@ func (m Module) Unlock(ctx context.Context, lockID string) error {
 		return orchestrator.Errorf(orchestrator.CodeInvalid, "%q is not a lock id: it is empty or begins with a dash", lockID).WithHint("%s", again)
 	}
 	if _, err := m.child(ctx, nil, "force-unlock", "-no-color", "-force", lockID); err != nil {
+		// What statemgr.Filesystem says, and others after it.
+		if strings.Contains(err.Error(), "not locked") {
+			return orchestrator.Errorf(orchestrator.CodeFailed,
+				"the state of workspace %s is not locked (the lock of a local state ends with the tofu that holds it)", m.Workspace.Name).
+				WithHint("nothing is to be done; should tofu name a lock again: exocomp workspace unlock %s LOCK_ID", m.Workspace.Name)
+		}
 		return orchestrator.Errorf(orchestrator.CodeFailed, "unlock state: %w", err).WithHint("%s", again)
 	}
 	return nil

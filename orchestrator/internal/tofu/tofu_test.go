@@ -317,6 +317,9 @@ func TestBackendSettingsStandInNoCommandLine(t *testing.T) {
 
 func TestUnlockOfWhatIsNoLock(t *testing.T) {
 	m := module(t, configuration)
+	if err := m.Unlock(t.Context(), "0b5-7"); err == nil || !strings.HasPrefix(err.Error(), "the state of workspace w is not locked") {
+		t.Errorf("unlock of what is not locked: %v", err)
+	}
 	for id, code := range map[string]orchestrator.Code{
 		"": orchestrator.CodeInvalid, "-force": orchestrator.CodeInvalid, "0b5-7": orchestrator.CodeFailed,
 	} {

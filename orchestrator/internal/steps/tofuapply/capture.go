@@ -19,7 +19,7 @@ func (a *attempt) capture(ctx context.Context, out orchestrator.Outcome) (orches
 	}
 	out, err = a.stopped(ctx, err, out)
 	if err == nil && out.Failure.Hint == "" {
-		out.Failure.Hint = "correct the outputs, what was applied stays applied; then: " + a.again(false)
+		out.Failure.Hint = "correct the outputs, what was applied stays applied; then: " + a.applyAgain()
 	}
 	return out, err
 }

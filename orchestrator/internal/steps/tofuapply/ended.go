@@ -96,3 +96,12 @@ func (a *attempt) again(cancelled bool) string {
 		return "exocomp workspace apply " + a.Job.Workspace
 	}
 }
+
+// applyAgain is the command that brings what was corrected in the configuration
+// into the state: a refresh reads only what was applied.
+func (a *attempt) applyAgain() string {
+	if a.Job.Run == "" && a.Job.Spec.RefreshOnly {
+		return "exocomp workspace apply " + a.Job.Workspace
+	}
+	return a.again(false)
+}

@@ -75,3 +75,15 @@ func TestRefreshInitializes(t *testing.T) {
 		t.Errorf("refresh: %+v, %+v", out.Failure, out.Inventory)
 	}
 }
+
+// Outputs that cannot be an inventory are corrected in the configuration, and no
+// refresh ever sees that.
+func TestARefreshOfWrongOutputsAsksForAnApply(t *testing.T) {
+	s := newSite(t, "output \"hosts\" {\n  value = [\"web1\"]\n}\n")
+	for _, id := range []orchestrator.AttemptID{"a1", "r1"} {
+		f := s.handle(id, orchestrator.JobSpec{RefreshOnly: id == "r1"}).Failure
+		if f == nil || !strings.HasSuffix(f.Hint, "then: exocomp workspace apply edge") {
+			t.Errorf("%s: %+v, want a hint to apply", id, f)
+		}
+	}
+}
