@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -35,6 +36,18 @@ func (d *daemon) with(ctx context.Context, fn func(*rpc.Client) error) error {
 	}
 	defer c.Close()
 	return fn(c)
+}
+
+// within returns a context that ends after limit, and the function that frees it.
+// It has no deadline: gRPC would tell the daemon, which would hang up a moment
+// before the caller knows why.
+func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(limit, cancel)
+	return ctx, func() {
+		timer.Stop()
+		cancel()
+	}
 }
 
 // daemonOf takes what the provider's Configure left for a resource or data

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -127,4 +128,17 @@ func TestADeferredRunIsAWarning(t *testing.T) {
 	s.says(s.plan(true), "will be updated in-place")
 	s.daemon.set(func() { s.daemon.finish(s.daemon.runs[0]) })
 	s.plan(false) // its own run has succeeded meanwhile
+}
+
+// TestDestroyingWhatWasNeverProvisionedReleasesIt holds that a tainted resource
+// that is destroyed, and not replaced, tells the daemon.
+func TestDestroyingWhatWasNeverProvisionedReleasesIt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, edge())
+	s.daemon.set(func() { s.daemon.failAt = "ssh-wait" })
+	s.fails(applyArgs, "step 2, ssh-wait")
+	code, out := s.tofu("destroy", "-auto-approve", "-no-color")
+	if code != 0 || strings.Contains(out, "Warning: Workspace") || len(s.daemon.ends) != 1 {
+		t.Errorf("exit code %d, ended %d times\n%s", code, len(s.daemon.ends), out)
+	}
 }

@@ -27,7 +27,7 @@ type ending struct {
 // error the resource is gone.
 func (e *ending) end(ctx context.Context, state *provisionModel, diags *diag.Diagnostics) {
 	workspace, leave := state.Workspace.ValueString(), state.DestroyPlaybook.ValueString()
-	limited, cancel := context.WithTimeout(ctx, e.limit)
+	limited, cancel := within(ctx, e.limit)
 	defer cancel()
 	c, err := e.daemon.dial(limited)
 	if errors.Is(err, orchestrator.ErrUnavailable) && leave == "" && ctx.Err() == nil {

@@ -39,7 +39,7 @@ func (e *ensuring) ensure(ctx context.Context, plan *provisionModel, secrets typ
 	if !ok {
 		return false
 	}
-	limited, cancel := context.WithTimeout(ctx, e.limit)
+	limited, cancel := within(ctx, e.limit)
 	defer cancel()
 	err := e.daemon.with(limited, func(c *rpc.Client) error {
 		if err := upload(limited, c, plan, &req.Spec); err != nil {

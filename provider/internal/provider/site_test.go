@@ -20,6 +20,7 @@ type site struct {
 	daemon *fakeDaemon
 	dir    string
 	env    []string
+	tool   string // what is run in place of tofu, or empty
 }
 
 // newSite makes a root module of a configuration, with a playbook in a tree of its
@@ -68,7 +69,11 @@ func (s *site) read(name string) string {
 
 // command is a tofu with the site's environment, in a process group of its own.
 func (s *site) command(args ...string) (*exec.Cmd, *bytes.Buffer) {
-	cmd := exec.CommandContext(s.t.Context(), tofuPath, args...)
+	tool := s.tool
+	if tool == "" {
+		tool = tofuPath
+	}
+	cmd := exec.CommandContext(s.t.Context(), tool, args...)
 	cmd.Dir, cmd.Env = s.dir, s.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// The provider would keep the pipes open when tofu is killed.
