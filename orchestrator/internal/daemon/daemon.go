@@ -62,6 +62,9 @@ func Run(ctx context.Context, cfg Config, opts Options) (err error) {
 				WithHint("give uid %d that directory, or set another one in exocomp.hcl (data_dir, runtime_dir)", os.Getuid())
 		}
 	}
+	if err := cfg.refuseLostLedger(); err != nil {
+		return err
+	}
 	if err := jobs.MakeDirs(cfg.DataDir, cfg.RuntimeDir); err != nil {
 		return err
 	}
@@ -91,7 +94,7 @@ func Run(ctx context.Context, cfg Config, opts Options) (err error) {
 
 // open opens what the data directory holds besides the ledger.
 func (d *Daemon) open(ctx context.Context) (err error) {
-	if d.identity, err = secrets.LoadOrCreateIdentity(filepath.Join(d.cfg.DataDir, "identity.txt")); err != nil {
+	if d.identity, err = secrets.LoadOrCreateIdentity(d.cfg.identityFile()); err != nil {
 		return err
 	}
 	if d.fleet, err = secrets.FleetKey(ctx, d.ledger, d.identity); err != nil {

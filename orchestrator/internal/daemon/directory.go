@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -41,4 +42,27 @@ func CheckDirectory(path string) error {
 		return refuse("may be written by other users (mode %04o)", mode).WithHint("chmod go-w %s", path)
 	}
 	return nil
+}
+
+// identityFile is what everything in the ledger is sealed to.
+func (c Config) identityFile() string { return filepath.Join(c.DataDir, "identity.txt") }
+
+// refuseLostLedger refuses a data directory whose ledger is gone: a daemon that
+// began a new one would have no pins, so that first use applied again, and no
+// history, and would take back every inventory. The identity is made after the
+// ledger, so where it is, there was one.
+func (c Config) refuseLostLedger() error {
+	if _, err := os.Lstat(c.identityFile()); errors.Is(err, fs.ErrNotExist) {
+		return nil // a new installation
+	}
+	info, err := os.Stat(c.Ledger())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() > 0 {
+		return nil // what else may be wrong with it, who opens it says
+	}
+	what := "is missing"
+	if err == nil {
+		what = "is empty"
+	}
+	return orchestrator.Errorf(orchestrator.CodeRefused, "the ledger %s %s, and the data directory is not a new one", c.Ledger(), what).
+		WithHint("restore the ledger from its backup; to begin anew, with new host keys and a new fleet key, set another data_dir, or move %s away", c.DataDir)
 }

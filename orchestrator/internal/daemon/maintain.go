@@ -52,6 +52,9 @@ func (d *Daemon) prune(ctx context.Context, before time.Time) {
 // CheckLedger reads the whole ledger of a daemon that does not run, for `exocomp
 // doctor`. One that is not there yet is [orchestrator.CodeNotFound].
 func CheckLedger(ctx context.Context, cfg Config) (err error) {
+	if err := cfg.refuseLostLedger(); err != nil {
+		return err
+	}
 	l, err := ledger.Open(ctx, cfg.Ledger(), ledger.Options{ReadOnly: true})
 	if err != nil {
 		return err
