@@ -3,7 +3,7 @@
 #
 #   test/e2e/provision-converge-gate.sh [PATTERN]
 #
-# It builds bin/exocomp and bin/exocomp-test if they are missing or older than the
+# It builds what `make build` builds if it is missing or older than the
 # sources, runs the tests TestGate… of this directory (or those that PATTERN, a
 # regular expression for their names, selects) with the real binaries, OpenTofu,
 # ansible-playbook and sshd on hosts in network namespaces, and prints a line for
@@ -11,6 +11,8 @@
 #
 #   ok    Chain: the pin was recorded before anything was pushed
 #   FAIL  Chain: passwordless sudo works
+#
+# What is not there to be tested with, Terraform, is skipped and named at the end.
 #
 # Exit code 0 if every assertion holds; else 1, after everything that the failed
 # tests said. It needs root, and the tools that `make setup` installs. Nothing of
@@ -32,9 +34,9 @@ for tool in tofu ansible-playbook ansible-inventory sshd ip sudo; do
 done
 
 stale() {
-	[ ! -x "$1" ] || [ -n "$(find orchestrator proto seeds go.mod go.sum -newer "$1" -print -quit)" ]
+	[ ! -x "$1" ] || [ -n "$(find orchestrator provider proto seeds go.mod go.sum -newer "$1" -print -quit)" ]
 }
-if stale bin/exocomp || stale bin/exocomp-test; then
+if stale bin/exocomp || stale bin/exocomp-test || stale bin/terraform-provider-exocomp; then
 	make build >&2
 fi
 
@@ -61,4 +63,5 @@ if [ "$status" -ne 0 ]; then
 	echo "the gate does not hold" >&2
 	exit 1
 fi
+grep -o 'skipped: .*' "$log" | sort | uniq -c || true
 echo "every assertion holds ($(grep -c ': holds: ' "$log"))"
