@@ -78,7 +78,7 @@ func refusal(name string) string {
 	}
 	for _, word := range []string{"pass", "secret", "token"} {
 		if strings.Contains(name, word) {
-			return "an inventory is no place for a secret: keep it in a vault project (exocomp vault set)"
+			return "an inventory is no place for a secret, and there is no vault for passwords yet: log in by a key"
 		}
 	}
 	if hint, ok := instead[name]; ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -81,6 +82,9 @@ func statusError(err error) error {
 	return s.Err()
 }
 
+// notUTF8 is what protobuf says of a text that it cannot send.
+const notUTF8 = "invalid UTF-8"
+
 // domainError returns what a call answered as an *orchestrator.Error: the
 // daemon's own where the status carries a detail, a sentence about the
 // transport otherwise. A call that ctx ended wraps its cause.
@@ -117,6 +121,10 @@ func domainError(ctx context.Context, err error) error {
 	case codes.ResourceExhausted:
 		return orchestrator.Errorf(orchestrator.CodeInvalid, "a message is larger than %d MiB: %s", MaxMessage>>20, s.Message())
 	default:
+		if strings.Contains(s.Message(), notUTF8) {
+			return orchestrator.Errorf(orchestrator.CodeInvalid, "a name or path holds bytes that are not UTF-8").
+				WithHint("rename it, then type the command again")
+		}
 		code, ok := domainCodes[s.Code()]
 		if !ok {
 			code = orchestrator.CodeInternal

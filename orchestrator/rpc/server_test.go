@@ -359,3 +359,12 @@ type brokenListener struct{ err error }
 func (l brokenListener) Accept() (net.Conn, error) { return nil, l.err }
 func (brokenListener) Close() error                { return nil }
 func (brokenListener) Addr() net.Addr              { return &net.UnixAddr{Net: "unix", Name: "broken"} }
+
+// A command line may hold any bytes, the contract's texts are UTF-8.
+func TestATextThatIsNotUTF8IsTheCallersMistake(t *testing.T) {
+	c := rpctest.Serve(t, rpctest.NewService()).Dial()
+	_, err := c.GetRun(t.Context(), "bad\xff")
+	if orchestrator.CodeOf(err) != orchestrator.CodeInvalid || !strings.Contains(err.Error(), "not UTF-8; rename") {
+		t.Errorf("error = %v, want a sentence", err)
+	}
+}
