@@ -135,7 +135,7 @@ func checkValue(a argument, value string) error {
 	case a.long == "extra-vars":
 		return checkFile(a, value)
 	case a.long == "limit":
-		for pattern := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' || r == ':' || r == ' ' }) {
+		for pattern := range strings.FieldsFuncSeq(value, betweenPatterns) {
 			if err := checkFile(a, pattern); err != nil {
 				return err
 			}
@@ -153,4 +153,28 @@ func checkFile(a argument, value string) error {
 			WithHint("put it into the playbook's directory and name it by its relative path")
 	}
 	return nil
+}
+
+func betweenPatterns(r rune) bool { return r == ',' || r == ':' || r == ' ' }
+
+// Files returns the files that arguments name, as [ParseArgs] returned them:
+// each lies below the playbook's directory.
+func Files(args []string) []string {
+	var files []string
+	add := func(value string) {
+		if file, ok := strings.CutPrefix(strings.TrimSpace(value), "@"); ok {
+			files = append(files, filepath.ToSlash(filepath.Clean(file)))
+		}
+	}
+	for _, a := range args {
+		if value, ok := strings.CutPrefix(a, "--extra-vars="); ok {
+			add(value)
+		}
+		if value, ok := strings.CutPrefix(a, "--limit="); ok {
+			for pattern := range strings.FieldsFuncSeq(value, betweenPatterns) {
+				add(pattern)
+			}
+		}
+	}
+	return files
 }

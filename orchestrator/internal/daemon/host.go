@@ -185,11 +185,17 @@ func (d *Daemon) GetOnboardVars(ctx context.Context, ref string) (rpc.OnboardVar
 	if err != nil {
 		return rpc.OnboardVars{}, err
 	}
+	pinned, err := json.Marshal(map[string]string{
+		"ansible_ssh_args": `-o 'UserKnownHostsFile="` + d.publisher.KnownHostsPath() + `"' -o StrictHostKeyChecking=yes`,
+	})
+	if err != nil {
+		return rpc.OnboardVars{}, err
+	}
 	return rpc.OnboardVars{
 		JSON: string(doc),
 		Command: []string{
 			"ansible-playbook", "-i", row.Path, "--limit", u.Host,
-			"--extra-vars", string(doc), filepath.Join(d.seedDir(), seeds.Onboard),
+			"--extra-vars", string(pinned), "--extra-vars", string(doc), filepath.Join(d.seedDir(), seeds.Onboard),
 		},
 	}, nil
 }

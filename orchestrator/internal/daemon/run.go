@@ -1,8 +1,14 @@
 package daemon
 
 import (
+	"archive/tar"
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -51,17 +57,62 @@ func (d *Daemon) checkSpec(spec *orchestrator.RunSpec) error {
 	for _, f := range spec.SSHIdentities {
 		m.Add(checkIdentity(f))
 	}
+	if m.Err() == nil {
+		missing, err := d.missingFiles(spec.Playbook, ansible.Files(spec.Args))
+		if err != nil {
+			return err
+		}
+		for _, f := range missing {
+			m.Addf("behind --, @%s is no file of the playbook's tree: it is looked for beside %s", f, spec.Playbook.Path)
+		}
+	}
 	return m.Err()
 }
 
+// missingFiles returns those of files, relative to the playbook's directory,
+// that its snapshot does not hold.
+func (d *Daemon) missingFiles(p orchestrator.PlaybookRef, files []string) (missing []string, err error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	archive, err := d.snapshots.Open(p.Digest)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = archive.Close() }()
+	held := map[string]bool{}
+	var links []string // to directories, perhaps: what lies behind is not listed by that name
+	for r := tar.NewReader(archive); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for files in snapshot %s: %w", p.Digest, err)
+		}
+		held[path.Clean(h.Name)] = h.Typeflag != tar.TypeDir
+		if h.Typeflag == tar.TypeSymlink {
+			links = append(links, path.Clean(h.Name)+"/")
+		}
+	}
+	for _, f := range files {
+		name := path.Join(path.Dir(p.Entry), f)
+		behind := slices.ContainsFunc(links, func(l string) bool { return strings.HasPrefix(name, l) })
+		if !held[name] && !behind {
+			missing = append(missing, f)
+		}
+	}
+	return missing, nil
+}
+
 // checkIdentity refuses a key file that the daemon cannot log in with.
-func checkIdentity(path string) error {
-	pem, err := os.ReadFile(path)
+func checkIdentity(file string) error {
+	pem, err := os.ReadFile(file)
 	if err != nil {
 		return orchestrator.Errorf(orchestrator.CodeInvalid, "--ssh-identity: no key file on the daemon's host that uid %d can read: %w", os.Getuid(), err).
 			WithHint("give the path of a private key there")
 	}
-	return secrets.CheckKey(path, orchestrator.NewSecret(string(pem)))
+	return secrets.CheckKey(file, orchestrator.NewSecret(string(pem)))
 }
 
 // GetRun implements [rpc.Runs].
@@ -117,6 +168,9 @@ func (d *Daemon) ResumeRun(ctx context.Context, ref string, change rpc.ResumeSpe
 		spec.Args = change.Args
 	}
 	spec.AcceptLost = change.AcceptLost
+	if err := checkKept(run, change); err != nil {
+		return run, err
+	}
 	if err := d.checkSpec(&spec); err != nil {
 		return run, err
 	}
@@ -124,6 +178,21 @@ func (d *Daemon) ResumeRun(ctx context.Context, ref string, change rpc.ResumeSpe
 		return run, err
 	}
 	return d.ledger.ResumeRun(ctx, orchestrator.ResumeRun{Run: run.ID, Spec: spec, By: rpc.PeerFrom(ctx)})
+}
+
+// checkKept refuses a resume that keeps the run's key files where one of them is
+// gone: the person, who named none, learns of a flag to name another.
+func checkKept(run orchestrator.Run, change rpc.ResumeSpec) error {
+	if len(change.SSHIdentities) > 0 {
+		return nil
+	}
+	for _, f := range run.Spec.SSHIdentities {
+		if err := checkIdentity(f); err != nil {
+			return orchestrator.Errorf(orchestrator.CodeInvalid, "the run logs in with %s, as it was submitted: %s", f, orchestrator.FailureOf(err).Message).
+				WithHint("give one that is there: %s", run.ResumeCommand("--ssh-identity", "FILE"))
+		}
+	}
+	return nil
 }
 
 // CancelRun implements [rpc.Runs].

@@ -1,0 +1,101 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/publish"
+	"github.com/exocomp/exocomp/orchestrator/internal/secrets"
+	"github.com/exocomp/exocomp/orchestrator/playbook"
+	"github.com/exocomp/exocomp/orchestrator/rpc"
+)
+
+// uploaded stores a tree with a playbook in plays/ and files for its arguments.
+func (d *Daemon) uploaded(t *testing.T) orchestrator.PlaybookRef {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"ansible.cfg": "", "plays/site.yml": "- hosts: all\n", "plays/vars/more.yml": "a: 1\n", "plays/hosts": "web1\n", "top.yml": "b: 2\n",
+	} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("vars", filepath.Join(root, "plays", "link")); err != nil {
+		t.Fatal(err)
+	}
+	s, err := playbook.Take(t.Context(), root, "plays/site.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.snapshots.put(t.Context(), s.Digest, s.NewReader()); err != nil {
+		t.Fatal(err)
+	}
+	return orchestrator.PlaybookRef{Path: filepath.Join(root, "plays", "site.yml"), Entry: "plays/site.yml", Digest: s.Digest}
+}
+
+func TestAFileThatAnArgumentNamesMustBeInTheTree(t *testing.T) {
+	d := bare(t)
+	ref := d.uploaded(t)
+	check := func(args ...string) error {
+		return d.checkSpec(&orchestrator.RunSpec{Playbook: ref, SSHWait: time.Minute, Args: args})
+	}
+	for _, args := range [][]string{
+		nil, {"-e", "a=1"}, {"-e", "@vars/more.yml"}, {"-e@./vars/more.yml"}, {"--limit", "web1,@hosts"}, {"-e", "@link/more.yml"}, {"-e", "mail=a@b"},
+	} {
+		if err := check(args...); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	for _, args := range [][]string{{"-e", "@nope.yml"}, {"-e", "@vars"}, {"-e", "@top.yml"}, {"--limit", "web1:@nope"}} {
+		err := check(args...)
+		_, name, _ := strings.Cut(args[1], "@")
+		if orchestrator.CodeOf(err) != orchestrator.CodeInvalid || !strings.Contains(err.Error(), "@"+name+" is no file") || !strings.Contains(err.Error(), ref.Path) {
+			t.Errorf("%q: %v, want a refusal that names the file and where it is looked for", args, err)
+		}
+	}
+}
+
+func TestAResumeThatKeepsAKeyFileWhichIsGoneNamesTheFlag(t *testing.T) {
+	gone := filepath.Join(t.TempDir(), "gone")
+	run := orchestrator.Run{Workspace: "edge", Spec: orchestrator.RunSpec{SSHIdentities: []string{gone}}}
+	f := orchestrator.FailureOf(checkKept(run, rpc.ResumeSpec{}))
+	if f == nil || !strings.Contains(f.Message, gone) || f.Hint != "give one that is there: exocomp provision resume edge --ssh-identity FILE" {
+		t.Errorf("failure %+v", f)
+	}
+	if err := checkKept(run, rpc.ResumeSpec{SSHIdentities: []string{"/other"}}); err != nil {
+		t.Errorf("one that replaces it: %v", err)
+	}
+}
+
+// What --print prints verifies the host against the pins, whoever types it.
+func TestThePrintedOnboardCommandKnowsThePins(t *testing.T) {
+	d := bare(t)
+	d.publisher = &publish.Publisher{DataDir: d.cfg.DataDir}
+	id, err := secrets.LoadOrCreateIdentity(filepath.Join(t.TempDir(), "identity.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.fleet, err = secrets.FleetKey(t.Context(), d.ledger, id); err != nil {
+		t.Fatal(err)
+	}
+	d.capture(t, `{"web1": {"ansible_host": "10.0.0.1"}}`)
+	v, err := d.GetOnboardVars(t.Context(), "edge/web1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := strings.Join(v.Command, "\n")
+	for _, part := range []string{`UserKnownHostsFile=\"` + d.cfg.DataDir + `/known_hosts\"`, "StrictHostKeyChecking=yes", v.JSON} {
+		if !strings.Contains(command, part) {
+			t.Errorf("the command lacks %s:\n%s", part, command)
+		}
+	}
+}
