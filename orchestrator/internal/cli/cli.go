@@ -95,6 +95,8 @@ goes on), 130 interrupted (the run goes on).`,
 		SilenceUsage:  true,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.Version = a.versionView().String() // --version
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.socket, "socket", "", "`file` of the daemon's socket (default: EXOCOMP_SOCKET, then the user's, then /run/exocomp/exocomp.sock)")
 	root.PersistentFlags().StringVar(&a.token, "token-file", "", "`file` with the token (default: EXOCOMP_TOKEN_FILE, then beside the socket)")
 	root.AddCommand(
@@ -130,6 +132,13 @@ func (a *app) with(ctx context.Context, f func(*rpc.Client) error) error {
 	}
 	defer func() { _ = c.Close() }()
 	return f(c)
+}
+
+// tell prints what is worth a line, if anything is.
+func (a *app) tell(note string) {
+	if note != "" {
+		a.say("%s", note)
+	}
 }
 
 // say prints a line for people.

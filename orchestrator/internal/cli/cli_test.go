@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,19 +131,26 @@ var reads = map[string][]string{
 	"inventory list":   nil,
 	"inventory show":   {"tf:edge"},
 	"host known-hosts": nil,
+	"host fleet-key":   nil,
 	"jobs list":        nil,
 	"jobs show":        {"job_00000000000000000000000002"},
 	"events":           nil,
 }
 
-// TestEveryReadCommandHasAGoldenFile walks the command tree: a command with
-// --json must be among reads, and the other way round.
-func TestEveryReadCommandHasAGoldenFile(t *testing.T) {
+// TestEveryCommandHasAGoldenFile walks the command tree: a command with --json
+// must be among reads or changes, and the other way round. Every command that
+// has something to say has it.
+func TestEveryCommandHasAGoldenFile(t *testing.T) {
+	textOnly := []string{"serve", "jobs logs", "provision logs"}
 	found := map[string]bool{}
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
-		if c.Flags().Lookup("json") != nil {
-			found[strings.TrimPrefix(c.CommandPath(), "exocomp ")] = true
+		name := strings.TrimPrefix(c.CommandPath(), "exocomp ")
+		switch has := c.Flags().Lookup("json") != nil; {
+		case has:
+			found[name] = true
+		case !c.HasSubCommands() && !slices.Contains(textOnly, name) && !strings.HasPrefix(name, "completion"):
+			t.Errorf("%s has no --json", name)
 		}
 		for _, sub := range c.Commands() {
 			walk(sub)
@@ -150,8 +158,15 @@ func TestEveryReadCommandHasAGoldenFile(t *testing.T) {
 	}
 	walk((&app{}).root())
 	for name := range found {
-		if _, ok := reads[name]; !ok {
-			t.Errorf("%s has --json and no golden file: add it to reads", name)
+		_, read := reads[name]
+		_, change := changes[name]
+		if read == change {
+			t.Errorf("%s has --json and no golden file: add it to reads or changes", name)
+		}
+	}
+	for name := range changes {
+		if !found[name] {
+			t.Errorf("%s has no --json", name)
 		}
 	}
 	for name := range reads {
@@ -169,8 +184,12 @@ var volatile = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`), "TIME"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`), "TIME"},
 	{regexp.MustCompile(`"(uid|gid|pid)": ?\d+`), `"$1": 0`},
+	{regexp.MustCompile(`("pid": 0,\s+"name": )"[^"]+"`), `$1"NAME"`},
 	{regexp.MustCompile(`"go": "[^"]+"`), `"go": "GO"`},
 	{regexp.MustCompile(`"platform": "[^"]+"`), `"platform": "PLATFORM"`},
+	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "DIGEST"},
+	{regexp.MustCompile(`"path": "/[^"]+/testdata/`), `"path": "TESTDATA/`},
+	{regexp.MustCompile(`"config_file": "/[^"]+/testdata/`), `"config_file": "TESTDATA/`},
 	{regexp.MustCompile(`took [0-9a-zµ.]+`), "took LONG"},
 	{regexp.MustCompile(`(\S)  +`), "$1  "}, // columns are as wide as what differs
 	{regexp.MustCompile(`(TIME)  [0-9hmsµ.]+\b`), "$1  LONG"},

@@ -54,6 +54,11 @@ func (a *app) printEvent(e orchestrator.Event, asJSON bool) error {
 	if asJSON {
 		return a.printLine(e)
 	}
-	_, err := fmt.Fprintf(a.Out, "%d  %s  %-22s %s%s\n", e.ID, instant(e.At), e.Kind, mark(e), printable(e.Message))
+	whose := string(e.Run)
+	if whose == "" {
+		whose = string(e.Job)
+	}
+	_, err := fmt.Fprintln(a.Out, printable(fmt.Sprintf("%d  %s  %-22s %-12s %-30s %s%s",
+		e.ID, instant(e.At), e.Kind, orDash(e.Workspace), orDash(whose), mark(e), e.Message)))
 	return err
 }

@@ -34,7 +34,7 @@ instead, to onboard by hand.`,
 	wait := waitFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if print {
-			return a.printOnboard(c.Context(), args)
+			return a.printOnboard(c.Context(), args, wait.json)
 		}
 		spec.Hosts = args
 		for i := range spec.SSHIdentities {
@@ -49,13 +49,20 @@ instead, to onboard by hand.`,
 	return c
 }
 
-func (a *app) printOnboard(ctx context.Context, refs []string) error {
+func (a *app) printOnboard(ctx context.Context, refs []string, asJSON bool) error {
 	return a.with(ctx, func(cl *rpc.Client) error {
+		var all []rpc.OnboardVars
 		for _, ref := range refs {
 			v, err := cl.GetOnboardVars(ctx, ref)
 			if err != nil {
 				return err
 			}
+			all = append(all, v)
+		}
+		if asJSON {
+			return a.printJSON(all)
+		}
+		for _, v := range all {
 			if _, err := fmt.Fprintln(a.Out, v.JSON); err != nil {
 				return err
 			}
@@ -115,35 +122,51 @@ func (a *app) printPin(p orchestrator.Pin) error {
 }
 
 func (a *app) hostForget() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:   "forget HOST",
 		Short: "Retire a host's pin and admission; the next contact is a first use again",
-		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(cl *rpc.Client) error {
-				pin, err := cl.ForgetHost(c.Context(), args[0])
-				if err != nil {
+	}
+	asJSON := jsonFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.with(c.Context(), func(cl *rpc.Client) error {
+			pin, err := cl.ForgetHost(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				if err := a.printJSON(pin); err != nil {
 					return err
 				}
-				a.say("retired the pin %s of %s", pin.SHA256, pin.HostPort())
-				return nil
-			})
-		},
+			}
+			a.say("retired the pin %s of %s", pin.SHA256, pin.HostPort())
+			return nil
+		})
 	}
+	return c
+}
+
+type fleetKeyView struct {
+	PublicKey string `json:"public_key"` // an authorized_keys line
 }
 
 func (a *app) hostFleetKey() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:   "fleet-key",
 		Short: "Print the public half of the fleet key, as an authorized_keys line",
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.with(c.Context(), func(cl *rpc.Client) error {
-				key, err := cl.GetFleetKey(c.Context())
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintln(a.Out, key)
-				return err
-			})
-		},
 	}
+	asJSON := jsonFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return a.with(c.Context(), func(cl *rpc.Client) error {
+			key, err := cl.GetFleetKey(c.Context())
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return a.printJSON(fleetKeyView{key})
+			}
+			_, err = fmt.Fprintln(a.Out, key)
+			return err
+		})
+	}
+	return c
 }

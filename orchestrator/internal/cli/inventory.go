@@ -4,12 +4,20 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/rpc"
 	"github.com/spf13/cobra"
 )
 
 func (a *app) inventoryCommand() *cobra.Command {
 	return group("inventory", "The standing inventories tf:<workspace>", a.inventoryList(), a.inventoryShow())
+}
+
+// inventoryListed is an inventory whose list of hosts is printed though it be
+// empty.
+type inventoryListed struct {
+	orchestrator.Inventory
+	Hosts []string `json:"hosts"`
 }
 
 func (a *app) inventoryList() *cobra.Command {
@@ -22,7 +30,11 @@ func (a *app) inventoryList() *cobra.Command {
 				return err
 			}
 			if *asJSON {
-				return a.printJSON(list(all))
+				views := make([]inventoryListed, 0, len(all))
+				for _, i := range all {
+					views = append(views, inventoryListed{i, list(i.Hosts)})
+				}
+				return a.printJSON(views)
 			}
 			rows := make([][]string, 0, len(all))
 			for _, i := range all {
@@ -54,6 +66,7 @@ func (a *app) inventoryShow() *cobra.Command {
 				return err
 			case *asJSON:
 				v.Inventory.Content = nil // --content prints it
+				v.Hosts = list(v.Hosts)
 				return a.printJSON(v)
 			}
 			return a.printInventory(v)

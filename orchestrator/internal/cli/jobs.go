@@ -37,12 +37,9 @@ func (a *app) jobsList() *cobra.Command {
 			}
 			rows := make([][]string, 0, len(jobs))
 			for _, j := range jobs {
-				what := string(j.Kind)
-				if j.StepKind != "" {
-					what = string(j.StepKind)
-				}
-				rows = append(rows, []string{string(j.ID), j.Workspace, what, string(j.State), instant(j.CreatedAt), span(j.StartedAt, j.FinishedAt), orDash(string(j.Run))})
+				rows = append(rows, []string{string(j.ID), j.Workspace, what(j), string(j.State), instant(j.CreatedAt), span(j.StartedAt, j.FinishedAt), orDash(string(j.Run))})
 			}
+			a.tell(drainNote(c.Context(), cl, slices.ContainsFunc(jobs, func(j orchestrator.Job) bool { return j.State == orchestrator.JobQueued })))
 			return a.table([]string{"JOB", "WORKSPACE", "WHAT", "STATE", "SUBMITTED", "TOOK", "RUN"}, rows, "no jobs")
 		})
 	}
@@ -96,6 +93,7 @@ func (a *app) jobsCancel() *cobra.Command {
 		Short: "End a job; tofu is asked to stop and saves its state",
 	}
 	c.Flags().BoolVar(&force, "force", false, "kill the tool at once: what tofu has created may be missing in its state")
+	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		id, err := orchestrator.ParseJobID(args[0])
 		if err != nil {
@@ -105,6 +103,11 @@ func (a *app) jobsCancel() *cobra.Command {
 			j, err := cl.CancelJob(c.Context(), id, force)
 			if err != nil {
 				return err
+			}
+			if *asJSON {
+				if err := a.printJSON(j); err != nil {
+					return err
+				}
 			}
 			if j.State.Final() {
 				a.say("job %s is %s", j.ID, j.State)

@@ -16,7 +16,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// jsonFlag adds --json to a read command.
+// jsonFlag adds --json: a read command then prints what it shows as JSON, one
+// that submits or changes prints what it submitted or changed, as it was last
+// seen. People are told on standard error all the same.
 func jsonFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("json", false, "print JSON")
 }

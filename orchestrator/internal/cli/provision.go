@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -111,13 +112,20 @@ func (f *chainFlags) files() error {
 
 // submitted says what was submitted and, if asked to, follows it.
 func (a *app) submitted(ctx context.Context, cl *rpc.Client, run orchestrator.Run, wait *waiting) error {
-	if !wait.on {
-		_, _ = fmt.Fprintln(a.Out, run.ID)
-		a.say("submitted run %s of workspace %s (%s)", run.ID, run.Workspace, run.State)
-		a.say("follow it: exocomp provision logs -f %s; or look: exocomp provision status %s", run.Workspace, run.Workspace)
-		return nil
+	if wait.on {
+		return a.followRun(ctx, cl, run, wait)
 	}
-	return a.followRun(ctx, cl, run, wait.timeout)
+	if wait.json {
+		if err := a.printJSON(run); err != nil {
+			return err
+		}
+	} else {
+		_, _ = fmt.Fprintln(a.Out, run.ID)
+	}
+	a.say("submitted run %s of workspace %s", run.ID, run.Workspace)
+	a.tell(drainNote(ctx, cl, waits(run)))
+	a.say("follow it: exocomp provision logs -f %s; or look: exocomp provision status %s", run.Workspace, run.Workspace)
+	return nil
 }
 
 func (a *app) provisionStatus() *cobra.Command {
@@ -136,6 +144,7 @@ func (a *app) provisionStatus() *cobra.Command {
 				return a.printJSON(run)
 			}
 			printRun(a.Out, run)
+			a.tell(drainNote(c.Context(), cl, waits(run)))
 			return nil
 		})
 	}
@@ -159,12 +168,9 @@ func (a *app) provisionList() *cobra.Command {
 			}
 			rows := make([][]string, 0, len(runs))
 			for _, r := range runs {
-				where := ""
-				if s := r.FailedStep(); s != nil {
-					where = string(s.Kind)
-				}
-				rows = append(rows, []string{string(r.ID), r.Workspace, string(r.State), where, instant(r.CreatedAt), span(r.CreatedAt, r.FinishedAt)})
+				rows = append(rows, []string{string(r.ID), r.Workspace, string(r.State), orDash(at(r)), instant(r.CreatedAt), span(r.CreatedAt, r.FinishedAt)})
 			}
+			a.tell(drainNote(c.Context(), cl, slices.ContainsFunc(runs, waits)))
 			return a.table([]string{"RUN", "WORKSPACE", "STATE", "AT", "SUBMITTED", "TOOK"}, rows, "no runs; start one: exocomp provision run WORKSPACE PLAYBOOK")
 		})
 	}
@@ -267,6 +273,11 @@ func (a *app) provisionCancel() *cobra.Command {
 			}
 			if wait.on && !run.State.Final() {
 				if run, err = a.awaitRun(ctx, cl, run, wait.timeout); err != nil {
+					return err
+				}
+			}
+			if wait.json {
+				if err := a.printJSON(run); err != nil {
 					return err
 				}
 			}

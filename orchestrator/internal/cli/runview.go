@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,14 +109,49 @@ func printHosts(w io.Writer, hosts []orchestrator.HostReport, onlyBad bool) {
 	}
 }
 
+// what names the work of a job: the step, or the command that submitted it.
+func what(j orchestrator.Job) string {
+	switch {
+	case j.StepKind != "":
+		return string(j.StepKind)
+	case j.Kind == orchestrator.JobWorkspaceApply && j.Spec.RefreshOnly:
+		return "workspace-refresh"
+	default:
+		return string(j.Kind)
+	}
+}
+
+// waits reports whether a run has work to do, none of which runs.
+func waits(r orchestrator.Run) bool {
+	return !r.State.Final() && r.State != orchestrator.RunAwaitingApproval &&
+		!slices.ContainsFunc(r.Steps, func(s orchestrator.Step) bool { return s.State == orchestrator.StepRunning })
+}
+
+// at names the step that a run failed at, is in or comes to next, and is empty
+// for one that succeeded or waits behind others.
+func at(r orchestrator.Run) string {
+	if s := r.FailedStep(); s != nil {
+		return string(s.Kind)
+	}
+	for _, s := range r.Steps {
+		switch s.State {
+		case orchestrator.StepReady:
+			return string(s.Kind) + " (queued)"
+		case orchestrator.StepRunning, orchestrator.StepAwaitingApproval:
+			return string(s.Kind)
+		}
+	}
+	return ""
+}
+
 // printJob prints what a job is and how it ended.
 func printJob(w io.Writer, j orchestrator.Job) {
 	out := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
-	what := string(j.Kind)
+	does := what(j)
 	if j.Run != "" {
-		what = fmt.Sprintf("step %d %s of %s", j.Step, j.StepKind, j.Run)
+		does = fmt.Sprintf("step %d %s of %s", j.Step, j.StepKind, j.Run)
 	}
-	out("job %s  %s of %s: %s", j.ID, what, j.Workspace, j.State)
+	out("job %s  %s of %s: %s", j.ID, does, j.Workspace, j.State)
 	out("  submitted  %s, took %s, attempt %d %s", instant(j.CreatedAt), span(j.StartedAt, j.FinishedAt), j.Attempt.Number, j.Attempt.ID)
 	if j.Redrives != "" {
 		out("  redrives   %s", j.Redrives)

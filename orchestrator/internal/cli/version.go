@@ -19,12 +19,20 @@ func (a *app) versionCommand() *cobra.Command {
 	c := &cobra.Command{Use: "version", Short: "Show the version"}
 	asJSON := jsonFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
-		v := versionView{a.version, rpc.ContractVersion, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+		v := a.versionView()
 		if *asJSON {
 			return a.printJSON(v)
 		}
-		_, err := fmt.Fprintf(a.Out, "exocomp %s (contract %d, %s, %s)\n", v.Version, v.Contract, v.Go, v.Platform)
+		_, err := fmt.Fprintln(a.Out, v)
 		return err
 	}
 	return c
+}
+
+func (a *app) versionView() versionView {
+	return versionView{a.version, rpc.ContractVersion, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+}
+
+func (v versionView) String() string {
+	return fmt.Sprintf("exocomp %s (contract %d, %s, %s)", v.Version, v.Contract, v.Go, v.Platform)
 }

@@ -11,16 +11,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// waiting is --wait and --wait-timeout, which waits by itself.
+// waiting is how a command that submits ends: --wait; --wait-timeout, which waits
+// by itself; --json.
 type waiting struct {
 	on      bool
 	timeout time.Duration
+	json    bool // print what was submitted, or has ended, as JSON
 }
 
 func waitFlags(c *cobra.Command) *waiting {
 	w := &waiting{}
 	c.Flags().BoolVar(&w.on, "wait", false, "wait for the end, showing progress; exit 1 if the work failed")
 	c.Flags().DurationVar(&w.timeout, "wait-timeout", 0, "wait, but no longer than this `duration` (exit 124; the work goes on)")
+	c.Flags().BoolVar(&w.json, "json", false, "print JSON: what was submitted, with --wait how it has ended")
 	pre := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
 		if w.timeout < 0 {
@@ -65,12 +68,18 @@ func waitEnded(ctx context.Context, err error, what, follow string) error {
 var errDone = errors.New("done")
 
 // followRun shows a run's progress until it ends, then its steps.
-func (a *app) followRun(ctx context.Context, cl *rpc.Client, run orchestrator.Run, timeout time.Duration) error {
-	final, err := a.awaitRun(ctx, cl, run, timeout)
+func (a *app) followRun(ctx context.Context, cl *rpc.Client, run orchestrator.Run, wait *waiting) error {
+	final, err := a.awaitRun(ctx, cl, run, wait.timeout)
 	if err != nil {
 		return err
 	}
-	printRun(a.Out, final)
+	if wait.json {
+		if err := a.printJSON(final); err != nil {
+			return err
+		}
+	} else {
+		printRun(a.Out, final)
+	}
 	if failed := final.FailedStep(); failed != nil {
 		return &exitError{code: workCode(failed.Failure)}
 	}
@@ -86,6 +95,9 @@ func (a *app) awaitRun(ctx context.Context, cl *rpc.Client, run orchestrator.Run
 	p := a.newProgress()
 	defer p.close()
 	p.line("run %s of workspace %s", run.ID, run.Workspace)
+	if note := drainNote(wctx, cl, waits(run)); note != "" {
+		p.line("%s", note)
+	}
 	after, err := newestStart(wctx, cl, run.ID)
 	if err == nil {
 		err = cl.Watch(wctx, orchestrator.EventFilter{Run: run.ID, After: after}, func(e orchestrator.Event) error {
@@ -126,22 +138,32 @@ func (a *app) submitJob(ctx context.Context, wait *waiting, submit func(context.
 			return err
 		}
 		if !wait.on {
-			_, _ = fmt.Fprintln(a.Out, job.ID)
-			a.say("submitted job %s (%s) of workspace %s", job.ID, job.Kind, job.Workspace)
+			if wait.json {
+				if err := a.printJSON(job); err != nil {
+					return err
+				}
+			} else {
+				_, _ = fmt.Fprintln(a.Out, job.ID)
+			}
+			a.say("submitted job %s (%s) of workspace %s", job.ID, what(job), job.Workspace)
+			a.tell(drainNote(ctx, cl, job.State == orchestrator.JobQueued))
 			a.say("follow it: exocomp jobs logs -f %s; or look: exocomp jobs show %s", job.ID, job.ID)
 			return nil
 		}
-		return a.followJob(ctx, cl, job, wait.timeout)
+		return a.followJob(ctx, cl, job, wait)
 	})
 }
 
 // followJob shows a job's progress until it ends, then its report.
-func (a *app) followJob(ctx context.Context, cl *rpc.Client, job orchestrator.Job, timeout time.Duration) error {
-	wctx, cancel := bounded(ctx, timeout)
+func (a *app) followJob(ctx context.Context, cl *rpc.Client, job orchestrator.Job, wait *waiting) error {
+	wctx, cancel := bounded(ctx, wait.timeout)
 	defer cancel()
 	p := a.newProgress()
 	defer p.close()
-	p.line("job %s (%s) of workspace %s", job.ID, job.Kind, job.Workspace)
+	p.line("job %s (%s) of workspace %s", job.ID, what(job), job.Workspace)
+	if note := drainNote(wctx, cl, job.State == orchestrator.JobQueued); note != "" {
+		p.line("%s", note)
+	}
 	err := cl.Watch(wctx, orchestrator.EventFilter{Job: job.ID}, func(e orchestrator.Event) error {
 		p.event(e)
 		if e.Kind == orchestrator.EventJobFinished || e.Kind == orchestrator.EventJobInterrupted {
@@ -157,7 +179,13 @@ func (a *app) followJob(ctx context.Context, cl *rpc.Client, job orchestrator.Jo
 	if err != nil {
 		return err
 	}
-	printJob(a.Out, final)
+	if wait.json {
+		if err := a.printJSON(final); err != nil {
+			return err
+		}
+	} else {
+		printJob(a.Out, final)
+	}
 	if final.State != orchestrator.JobSucceeded {
 		return &exitError{code: max(workCode(final.Failure), exitFailed)}
 	}

@@ -37,6 +37,7 @@ keeps the rest; a flag that is given empty (--var-file '') clears its setting.`,
 	f.StringArrayVar(&given.BackendConfig, "backend-config", nil, "backend configuration, a `file` or key=value; may be repeated")
 	f.StringVar(&given.CLIConfig, "cli-config", "", "OpenTofu CLI configuration `file`")
 	f.StringVar(&approval, "approval", string(orchestrator.ApprovalDestructive), "`policy` that says which plans wait for a person: never, destructive or always")
+	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		given.Name, given.Dir, given.Approval = args[0], args[1], orchestrator.ApprovalPolicy(approval)
 		if err := absolutePaths(&given); err != nil {
@@ -58,6 +59,11 @@ keeps the rest; a flag that is given empty (--var-file '') clears its setting.`,
 			added, err := cl.AddWorkspace(c.Context(), w)
 			if err != nil {
 				return err
+			}
+			if *asJSON {
+				if err := a.printJSON(added); err != nil {
+					return err
+				}
 			}
 			a.say("workspace %s is %s", added.Name, added.Dir)
 			a.say("next: exocomp provision run %s PLAYBOOK --wait", added.Name)
@@ -230,19 +236,30 @@ func (a *app) workspaceRefresh() *cobra.Command {
 }
 
 func (a *app) workspaceUnlock() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:   "unlock NAME LOCK_ID",
 		Short: "Break a state lock that nobody holds any more (tofu force-unlock)",
-		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(cl *rpc.Client) error {
-				if err := cl.UnlockWorkspace(c.Context(), args[0], args[1]); err != nil {
+	}
+	asJSON := jsonFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.with(c.Context(), func(cl *rpc.Client) error {
+			if err := cl.UnlockWorkspace(c.Context(), args[0], args[1]); err != nil {
+				return err
+			}
+			if *asJSON {
+				w, err := cl.GetWorkspace(c.Context(), args[0])
+				if err != nil {
 					return err
 				}
-				a.say("lock %s of workspace %s is broken", args[1], args[0])
-				return nil
-			})
-		},
+				if err := a.printJSON(w); err != nil {
+					return err
+				}
+			}
+			a.say("lock %s of workspace %s is broken", args[1], args[0])
+			return nil
+		})
 	}
+	return c
 }
 
 func (a *app) workspaceRemove() *cobra.Command {
@@ -252,10 +269,20 @@ func (a *app) workspaceRemove() *cobra.Command {
 		Short: "Forget a workspace and its inventory; its machines and state stay as they are",
 	}
 	c.Flags().BoolVar(&acceptLost, "accept-lost", false, "forget it although an interrupted apply may have created what the state lacks")
+	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return a.with(c.Context(), func(cl *rpc.Client) error {
+			w, err := cl.GetWorkspace(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
 			if err := cl.RemoveWorkspace(c.Context(), args[0], acceptLost); err != nil {
 				return err
+			}
+			if *asJSON { // as it was
+				if err := a.printJSON(w); err != nil {
+					return err
+				}
 			}
 			a.say("workspace %s is forgotten; nothing was destroyed", args[0])
 			return nil
