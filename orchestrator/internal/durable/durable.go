@@ -1,6 +1,7 @@
 // Package durable writes files so that a crash leaves the old content or the
 // new, never half of it: a temporary file beside the target, fsync, rename,
-// fsync of the directory.
+// fsync of the directory. It reads what people name so that nothing but a file is
+// ever waited for ([OpenRegular]), and removes whole trees ([RemoveTree]).
 package durable
 
 import (
