@@ -106,9 +106,16 @@ func (s StepState) Next(trigger StepTrigger) (StepState, error) {
 	return StepTransitions[i].To, nil
 }
 
-// MaxCrashAttempts bounds how often a crash may re-arm one step before it
-// fails and needs a person's resume.
-const MaxCrashAttempts = 3
+// A crash re-arms a step until it fails and needs a person's resume.
+const (
+	// MaxCrashAttempts bounds how often that happens while a tool of the step
+	// runs: that it is cut short may be its own doing.
+	MaxCrashAttempts = 3
+	// MaxCrashes bounds it altogether. Where no tool was begun, the daemon's death
+	// says little about the step, and to begin again costs nothing; but a step
+	// that ends every daemon must end too.
+	MaxCrashes = 10
+)
 
 // Step is one link of a run's chain.
 type Step struct {

@@ -151,7 +151,8 @@ func (l *Ledger) Progress(ctx context.Context, id orchestrator.JobID, message, h
 
 // InterruptJob records that a running job was cut short. A step's goes back to
 // ready with a new attempt queued, unless crash is set and its crash attempts
-// are used up: then it fails and needs a person. A standalone job waits for
+// are used up, of which it has fewer once a phase was begun: then it fails and
+// needs a person. A standalone job waits for
 // [Ledger.RedriveJob]. Where the end was asked for, it is a cancellation.
 //
 // It returns the job that was cut short; RedrivenBy names the new attempt.
@@ -175,6 +176,23 @@ func (l *Ledger) InterruptJob(ctx context.Context, id orchestrator.JobID, token 
 	return j.public(), err
 }
 
+// countCrash counts what cut j's step short, where it was a crash, and reports
+// whether the step has had enough of them.
+func (t *tx) countCrash(ctx context.Context, j jobRow, s *orchestrator.Step, crash bool) (spent bool, err error) {
+	begun := 0
+	if crash {
+		s.CrashAttempts++
+	}
+	if crash && j.Phase != "" {
+		begun = 1
+	}
+	err = t.QueryRowContext(ctx, `
+		UPDATE step SET begun_crashes = begun_crashes + ?
+		WHERE run_id = ? AND seq = ?
+		RETURNING begun_crashes`, begun, j.Run, s.Seq).Scan(&begun)
+	return begun >= orchestrator.MaxCrashAttempts || s.CrashAttempts >= orchestrator.MaxCrashes, err
+}
+
 func (t *tx) interrupt(ctx context.Context, j jobRow, reason string, crash bool) error {
 	why := &orchestrator.Failure{Code: orchestrator.CodeFailed, Message: reason}
 	if j.Run == "" {
@@ -191,10 +209,11 @@ func (t *tx) interrupt(ctx context.Context, j jobRow, reason string, crash bool)
 		return err
 	}
 	s := &run.Steps[j.Step-1]
-	if crash {
-		s.CrashAttempts++
+	spent, err := t.countCrash(ctx, j, s, crash)
+	if err != nil {
+		return err
 	}
-	if s.CrashAttempts < orchestrator.MaxCrashAttempts {
+	if !spent {
 		return t.releaseStep(ctx, &run, s, orchestrator.TriggerRearm)
 	}
 	needs := &orchestrator.Failure{

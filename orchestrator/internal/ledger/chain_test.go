@@ -218,9 +218,15 @@ func TestCrashesAreCountedAndRestartsAreNot(t *testing.T) {
 	l := openTest(t)
 	addWorkspace(t, l, "edge")
 	run := submitRun(t, l, "edge")
+	phase := "apply"
 	cut := func(crash bool) {
 		t.Helper()
 		j := claim(t, l)
+		if phase != "" {
+			if err := l.SetPhase(t.Context(), j.ID, j.Attempt.Token, phase); err != nil {
+				t.Fatal(err)
+			}
+		}
 		must(l.InterruptJob(t.Context(), j.ID, j.Attempt.Token, "power cut", crash))(t)
 	}
 	for range 5 {
@@ -245,6 +251,14 @@ func TestCrashesAreCountedAndRestartsAreNot(t *testing.T) {
 	if s.State != orchestrator.StepReady || s.CrashAttempts != 1 || s.Attempts != 9 {
 		t.Errorf("after the resume: %+v", s)
 	}
+	// A daemon that dies before a tool was begun costs less, but not nothing.
+	phase = ""
+	for range orchestrator.MaxCrashes - 2 {
+		cut(true)
+	}
+	wantSteps(t, l, run.ID, "running: ready blocked blocked blocked")
+	cut(true)
+	wantSteps(t, l, run.ID, "failed: failed blocked blocked blocked")
 }
 
 func TestRunsAreListedNewestFirstAndFiltered(t *testing.T) {

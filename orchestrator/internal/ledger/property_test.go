@@ -28,17 +28,18 @@ func quickDir(t *testing.T) string {
 // modelWork is a run (four steps) or a standalone job (one), as the model
 // thinks of it: states, a place in a queue, and counts.
 type modelWork struct {
-	run       orchestrator.RunID // one of run and job is set
-	job       orchestrator.JobID
-	workspace string
-	steps     []orchestrator.StepState // a job's stands for the job
-	crashes   int                      // of the step at hand
-	order     int                      // when its newest job was queued
-	live      *orchestrator.Job        // its claimed attempt
-	stale     []orchestrator.Job       // attempts that are over
-	asked     bool                     // to end
-	cut       bool                     // a job that was interrupted
-	redriven  orchestrator.JobID
+	run                   orchestrator.RunID // one of run and job is set
+	job                   orchestrator.JobID
+	workspace             string
+	steps                 []orchestrator.StepState // a job's stands for the job
+	crashes, begunCrashes int                      // of the step at hand
+	begun                 bool                     // its live attempt has a phase
+	order                 int                      // when its newest job was queued
+	live                  *orchestrator.Job        // its claimed attempt
+	stale                 []orchestrator.Job       // attempts that are over
+	asked                 bool                     // to end
+	cut                   bool                     // a job that was interrupted
+	redriven              orchestrator.JobID
 }
 
 // current returns the index of the step at hand.
@@ -110,7 +111,7 @@ func (m *model) settle(w *modelWork, state orchestrator.StepState) {
 	w.stale, w.live = append(w.stale, *w.live), nil
 	w.steps[i] = state
 	if state == orchestrator.StepSucceeded {
-		w.crashes = 0 // of the next step
+		w.crashes, w.begunCrashes, w.begun = 0, 0, false // of the next step
 	}
 	switch {
 	case state == orchestrator.StepCancelled, state == orchestrator.StepSucceeded && w.asked && i+1 < len(w.steps):
@@ -203,20 +204,30 @@ func (m *model) finishStale(rt *rapid.T) {
 
 func (m *model) interrupt(rt *rapid.T) {
 	w := m.pick(rt, func(w *modelWork) bool { return w.live != nil })
-	crash := rapid.Bool().Draw(rt, "crash")
+	crash, begun := rapid.Bool().Draw(rt, "crash"), rapid.Bool().Draw(rt, "begun")
+	if begun {
+		if err := m.l.SetPhase(m.t, w.live.ID, w.live.Attempt.Token, "apply"); err != nil {
+			rt.Fatal(err)
+		}
+		w.begun = true
+	}
 	if _, err := m.l.InterruptJob(m.t, w.live.ID, w.live.Attempt.Token, "cut short", crash); err != nil {
 		rt.Fatal(err)
 	}
 	if crash && !w.asked {
 		w.crashes++
+		if w.begun {
+			w.begunCrashes++
+		}
 	}
+	w.begun = false
 	switch {
 	case w.asked:
 		m.settle(w, orchestrator.StepCancelled)
 	case w.run == "":
 		w.cut = true
 		m.settle(w, orchestrator.StepFailed)
-	case w.crashes >= orchestrator.MaxCrashAttempts:
+	case w.begunCrashes >= orchestrator.MaxCrashAttempts || w.crashes >= orchestrator.MaxCrashes:
 		m.settle(w, orchestrator.StepFailed)
 	default:
 		w.stale, w.live = append(w.stale, *w.live), nil
@@ -262,7 +273,7 @@ func (m *model) resume(rt *rapid.T) {
 	if err != nil {
 		rt.Fatal(err)
 	}
-	w.crashes, w.asked = 0, false
+	w.crashes, w.begunCrashes, w.begun, w.asked = 0, 0, false, false
 	m.queues[w.workspace] = []*modelWork{w}
 	m.release(w, w.current())
 }

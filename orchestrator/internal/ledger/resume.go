@@ -109,6 +109,9 @@ func (t *tx) resume(ctx context.Context, run *orchestrator.Run, r orchestrator.R
 	}
 	s := run.FailedStep()
 	s.CrashAttempts = 0
+	if err := t.exec(ctx, `UPDATE step SET begun_crashes = 0 WHERE run_id = ? AND seq = ?`, run.ID, s.Seq); err != nil {
+		return err
+	}
 	text := fmt.Sprintf("resumed by %s at step %d %s; playbook %s%s%s", who(r.By), s.Seq, s.Kind,
 		movedDigest(&old.Playbook, &r.Spec.Playbook), onboardMoved(old, r.Spec), inventoryMoved)
 	e := runEvent(run, orchestrator.EventRunResumed, text)

@@ -60,6 +60,7 @@ func migration1(t *testing.T) []byte {
 	data := map[string]any{
 		"ApplicationID":    applicationID,
 		"MaxCrashAttempts": orchestrator.MaxCrashAttempts,
+		"MaxCrashes":       orchestrator.MaxCrashes,
 		"Progress":         orchestrator.EventJobProgress,
 		"LogRetention":     orchestrator.LogRetention.Nanoseconds(),
 		"RunKinds":         texted(orchestrator.RunKinds),

@@ -100,7 +100,8 @@ CREATE TABLE step (
     state          TEXT    NOT NULL CHECK (state IN ('blocked', 'awaiting-approval', 'ready', 'running', 'succeeded', 'failed', 'cancelled')),
     origin         TEXT    NOT NULL CHECK (origin IN ('run', 'caller')),
     attempts       INTEGER NOT NULL CHECK (attempts >= 0),
-    crash_attempts INTEGER NOT NULL CHECK (crash_attempts BETWEEN 0 AND 3),
+    crash_attempts INTEGER NOT NULL CHECK (crash_attempts BETWEEN 0 AND 10),
+    begun_crashes  INTEGER NOT NULL DEFAULT 0 CHECK (begun_crashes BETWEEN 0 AND 3), -- of those, while a tool was begun
     job_id         TEXT    REFERENCES job (id), -- the newest attempt's
     failure        TEXT    CHECK (json_valid(failure)),
     report         TEXT    CHECK (json_valid(report)),
