@@ -99,8 +99,10 @@ func TestHostsAreAListThoughEmpty(t *testing.T) {
 func TestADrainIsNamedToWhoeverWaits(t *testing.T) {
 	svc, d := serveEdge(t)
 	const note = "the daemon is draining: what is queued begins after: exocomp drain --off"
-	if got := run(t, d, submitting(t)...); got.code != exitDone {
-		t.Fatalf("%+v", got)
+	for _, line := range [][]string{submitting(t), {"workspace", "apply", "edge"}} {
+		if got := run(t, d, line...); got.code != exitDone {
+			t.Fatalf("%+v", got)
+		}
 	}
 	lines := map[string][]string{
 		"run":    submitting(t),

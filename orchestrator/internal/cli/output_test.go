@@ -105,12 +105,16 @@ func TestProgressLines(t *testing.T) {
 		{Kind: orchestrator.EventPinChanged, Run: "r", Host: "web1", Warning: true, Message: "the key of web1 changed"},
 		{Kind: orchestrator.EventJobFinished, Run: "r", Message: "job succeeded"},
 		{Kind: orchestrator.EventStepFinished, Run: "r", Message: "step 4 succeeded"},
+		{Kind: orchestrator.EventStepFinished, Run: "r", State: "succeeded", Message: "step 1 succeeded: 1 create"},
+		{Kind: orchestrator.EventStepFinished, Run: "r", State: "failed", Message: "step 2 ssh-wait failed: web1: a long story"},
+		{Kind: orchestrator.EventRunFinished, Run: "r", State: "failed", Message: "run failed at step 2 ssh-wait: web1: a long story"},
 		{Kind: orchestrator.EventRunFinished, Run: "r", Message: "run succeeded"},
 		{Kind: orchestrator.EventJobStarted, Job: "j", Message: "standalone started"},
 	}
 	want := []string{
 		"run submitted", "step 4 started", "web1: task: Greet ?[31mred?",
-		"warning: the key of web1 changed", "step 4 succeeded", "run succeeded", "standalone started",
+		"warning: the key of web1 changed", "step 4 succeeded", "step 1 succeeded: 1 create",
+		"step 2 ssh-wait failed", "run failed at step 2 ssh-wait", "run succeeded", "standalone started",
 	}
 	var out bytes.Buffer
 	p := (&app{Stdio: Stdio{Err: &out}}).newProgress()

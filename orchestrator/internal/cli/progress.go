@@ -133,8 +133,21 @@ func (p *progress) event(e orchestrator.Event) {
 	}
 	p.mu.Unlock()
 	if p.shows(e) {
-		p.line("%s  %s%s", e.At.Local().Format("15:04:05"), mark(e), e.Message)
+		p.line("%s  %s%s", e.At.Local().Format("15:04:05"), mark(e), news(e))
 	}
+}
+
+// news is what an event says. Why a step, a job or a run did not succeed is left
+// for the end, where it stands with what belongs to it.
+func news(e orchestrator.Event) string {
+	switch e.Kind {
+	case orchestrator.EventStepFinished, orchestrator.EventJobFinished, orchestrator.EventRunFinished:
+		if e.State != string(orchestrator.RunSucceeded) {
+			what, _, _ := strings.Cut(e.Message, ": ")
+			return what
+		}
+	}
+	return e.Message
 }
 
 // shows reports whether an event is a line of its own: what repeats in other

@@ -57,33 +57,50 @@ func printStep(out func(string, ...any), s orchestrator.Step) {
 	out("  %d  %-13s %-17s %8s  %s", s.Seq, s.Kind, s.State, took, printable(note))
 }
 
-// printFailure prints what failed, for whom, and the last lines.
+// printFailure prints what a failure's first line, which stands above, does not
+// say: the rest of it, for whom and in which task, the last lines, what to do.
 func printFailure(w io.Writer, f *orchestrator.Failure, rep *orchestrator.Report) {
-	if f != nil && strings.Contains(f.Message, "\n") {
-		indent(w, "     ", f.Message)
+	said := ""
+	if f != nil {
+		said = f.Message
+		if _, rest, more := strings.Cut(said, "\n"); more {
+			indent(w, "     ", rest)
+		}
 	}
 	if rep != nil {
 		if rep.Task != "" {
 			_, _ = fmt.Fprintf(w, "  task  %s\n", printable(rep.Task))
 		}
-		printHosts(w, rep.Hosts, true)
-		if len(rep.LastLines) > 0 {
-			_, _ = fmt.Fprintln(w, "  last lines")
-			indent(w, "  │ ", strings.Join(rep.LastLines, "\n"))
-		}
+		printHosts(w, rep.Hosts, true, said+"\n"+rep.Task)
+		printLastLines(w, rep.LastLines, said)
 	}
 	if f != nil && f.Hint != "" {
 		_, _ = fmt.Fprintf(w, "  next  %s\n", printable(f.Hint))
 	}
 }
 
-// printHosts prints a line a host; with onlyBad those that are well are counted.
-func printHosts(w io.Writer, hosts []orchestrator.HostReport, onlyBad bool) {
+// printLastLines prints what a tool said last, where that is not said.
+func printLastLines(w io.Writer, lines []string, said string) {
+	lines = slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
+		l = strings.TrimSpace(l)
+		return l != "" && strings.Contains(said, l)
+	})
+	if len(lines) > 0 {
+		_, _ = fmt.Fprintln(w, "  last lines")
+		indent(w, "  │ ", strings.Join(lines, "\n"))
+	}
+}
+
+// printHosts prints a line a host, without what is said; with onlyBad those that
+// are well are counted, and those that had nothing to do are not.
+func printHosts(w io.Writer, hosts []orchestrator.HostReport, onlyBad bool, said string) {
 	well := 0
 	for _, h := range hosts {
 		bad := h.State == orchestrator.HostFailed || h.State == orchestrator.HostUnreachable || h.State == orchestrator.HostWaiting
 		if onlyBad && !bad {
-			well++
+			if h.State != orchestrator.HostSkipped {
+				well++
+			}
 			continue
 		}
 		line := fmt.Sprintf("  host  %s: %s", h.Name, h.State)
@@ -96,11 +113,11 @@ func printHosts(w io.Writer, hosts []orchestrator.HostReport, onlyBad bool) {
 		if h.OK > 0 {
 			line += fmt.Sprintf(", %d ok, %d changed", h.OK, h.Changed)
 		}
-		if h.Task != "" {
+		if h.Task != "" && !strings.Contains(said, h.Task) {
 			line += fmt.Sprintf(" in task %q", h.Task)
 		}
-		if h.Message != "" {
-			line += ": " + firstLine(h.Message)
+		if m := firstLine(h.Message); m != "" && !strings.Contains(said, m) {
+			line += ": " + m
 		}
 		_, _ = fmt.Fprintln(w, printable(line))
 	}
@@ -179,7 +196,7 @@ func printJob(w io.Writer, j orchestrator.Job) {
 		return
 	}
 	if j.Report != nil {
-		printHosts(w, j.Report.Hosts, false)
+		printHosts(w, j.Report.Hosts, false, "")
 	}
 }
 
