@@ -4,27 +4,14 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
+	"runtime"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 )
-
-// removeEnv has this executable remove the tree that it names.
-const removeEnv = "DURABLE_TEST_REMOVE"
-
-func TestMain(m *testing.M) {
-	if tree := os.Getenv(removeEnv); tree != "" {
-		if err := durable.RemoveTree(tree); err != nil {
-			_, _ = os.Stderr.WriteString(err.Error())
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
 
 // Root may remove everything, so that it is an ordinary user who has to.
 func TestRemoveTreeOpensClosedDirectories(t *testing.T) {
@@ -47,23 +34,9 @@ func TestRemoveTreeOpensClosedDirectories(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(tree, "pkg", "link")); err != nil {
 		t.Fatal(err)
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), exe)
+	const other = 65534
 	if os.Geteuid() == 0 {
-		// The executable lies where the other user cannot go: as a descriptor it runs.
-		const other = 65534
 		giveAway(t, top, other)
-		f, err := os.Open(exe)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = f.Close() }()
-		cmd = exec.CommandContext(t.Context(), "/proc/self/fd/3")
-		cmd.ExtraFiles = []*os.File{f}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: other, Gid: other}}
 	}
 	for dir, mode := range map[string]fs.FileMode{
 		filepath.Join(tree, "pkg", "mod", "x"): 0o500,
@@ -78,10 +51,8 @@ func TestRemoveTreeOpensClosedDirectories(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd.Env = []string{removeEnv + "=" + tree}
-	cmd.Dir = "/"
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("remove: %v: %s", err, out)
+	if err := asUser(other, func() error { return durable.RemoveTree(tree) }); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := os.Lstat(tree); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the tree is still there: %v", err)
@@ -103,4 +74,21 @@ func giveAway(t *testing.T, top string, uid int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// asUser runs f with the rights that a user has to files, where this is root.
+func asUser(uid int, f func() error) error {
+	if os.Geteuid() != 0 {
+		return f()
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for ever: the thread ends with its goroutine
+		if _, err := unix.SetfsuidRetUid(uid); err != nil {
+			done <- err
+			return
+		}
+		done <- f()
+	}()
+	return <-done
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 )
 
 // execute runs one claimed or recovered job to its end, or until ctx ends.
@@ -135,7 +136,7 @@ func (p *Pool) close(a *Attempt, what string, err error) {
 			return
 		}
 	}
-	if err := os.RemoveAll(a.WorkDir); err != nil {
+	if err := durable.RemoveTree(a.WorkDir); err != nil {
 		a.slog.Error("remove the work directory", "err", err)
 	}
 }
@@ -182,7 +183,7 @@ func (p *Pool) removeStale(live map[string]bool) error {
 		if live[e.Name()] {
 			continue
 		}
-		if err := os.RemoveAll(workDir(p.cfg.RuntimeDir, orchestrator.AttemptID(e.Name()))); err != nil {
+		if err := durable.RemoveTree(workDir(p.cfg.RuntimeDir, orchestrator.AttemptID(e.Name()))); err != nil {
 			errs = append(errs, fmt.Errorf("remove work directory: %w", err))
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
+	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 	"github.com/exocomp/exocomp/orchestrator/playbook"
 )
 
@@ -21,7 +21,7 @@ func Unpack(ctx context.Context, from Snapshots, digest, dir string) error {
 		return err
 	}
 	defer func() { _ = r.Close() }()
-	if err := os.RemoveAll(dir); err != nil {
+	if err := durable.RemoveTree(dir); err != nil {
 		return fmt.Errorf("unpack playbook: %w", err)
 	}
 	_, err = playbook.Unpack(ctx, r, dir, digest)
