@@ -160,6 +160,7 @@ func TestTokenSentences(t *testing.T) {
 	for _, test := range []struct{ file, want string }{
 		{wrong, "the daemon on " + d.Socket + " does not know the token in " + wrong + "; name the token file of that daemon: --token-file FILE or EXOCOMP_TOKEN_FILE=FILE"},
 		{empty, "the file " + empty + " holds no token; " + name},
+		{"/dev/zero", "no token for the daemon can be read (/dev/zero: not a regular file but a device); " + name},
 		{"/nowhere", "no token for the daemon can be read (/nowhere: no such file or directory); " + name},
 	} {
 		err := dialError(t, rpc.ClientOptions{Socket: d.Socket, TokenFile: test.file})

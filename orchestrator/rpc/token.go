@@ -28,6 +28,9 @@ const (
 // tokenBytes is the size of a token: 256 bits, written as hexadecimal digits.
 const tokenBytes = 32
 
+// maxTokenFile leaves room for blanks around a token.
+const maxTokenFile = 4 << 10
+
 // Tokens are the two bearer tokens that the daemon knows.
 type Tokens struct{ Operator, Reader orchestrator.Secret }
 
@@ -71,7 +74,7 @@ func ensureToken(path string) (orchestrator.Secret, error) {
 // readToken returns the token in the file at path. What is no token is
 // [orchestrator.CodeRefused], as an empty one would match an empty one.
 func readToken(path string) (orchestrator.Secret, error) {
-	data, err := os.ReadFile(path)
+	data, err := durable.ReadRegular(path, maxTokenFile)
 	if err != nil {
 		return orchestrator.Secret{}, fmt.Errorf("read token: %w", err)
 	}

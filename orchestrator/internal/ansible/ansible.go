@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 )
 
 // Install is a usable Ansible.
@@ -71,11 +72,15 @@ func Locate(ctx context.Context, configured string) (Install, error) {
 // what plays need, which takes ten times as long.
 const asks = `from ansible.release import __version__ as v; print("ansible-playbook [core %s]" % v)`
 
+// maxScript bounds the ansible-playbook that is looked into: the script that an
+// installation writes has a dozen lines.
+const maxScript = 64 << 10
+
 // interpreter returns the Python by which an installed ansible-playbook runs,
 // with its arguments, as the script's first line says (execve(2)). It is nil
 // for a wrapper, which knows by itself where Ansible is.
 func interpreter(path string) []string {
-	script, err := os.ReadFile(path)
+	script, err := durable.ReadRegular(path, maxScript)
 	if err != nil || !bytes.Contains(script, []byte("from ansible.cli.playbook import")) {
 		return nil
 	}

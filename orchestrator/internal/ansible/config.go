@@ -4,13 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 )
 
 // systemConfig is what Ansible reads where a person has no ansible.cfg.
 const systemConfig = "/etc/ansible/ansible.cfg"
+
+// maxConfig bounds an ansible.cfg; one with every setting has 50 KiB.
+const maxConfig = 1 << 20
 
 // config is the ansible.cfg that rules a run.
 type config struct {
@@ -45,7 +49,7 @@ func findConfig(root, dir string) (config, error) {
 }
 
 func readConfig(path string) (config, error) {
-	data, err := os.ReadFile(path)
+	data, err := durable.ReadRegular(path, maxConfig)
 	if err != nil {
 		return config{}, fmt.Errorf("read ansible.cfg: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -273,4 +274,17 @@ func file(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+func TestOnlyFilesAreLookedInto(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "ansible.cfg")
+	if err := syscall.Mkfifo(pipe, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if argv := interpreter(pipe); argv != nil {
+		t.Errorf("a named pipe has the interpreter %q", argv)
+	}
+	if _, err := readConfig(pipe); err == nil || !strings.Contains(err.Error(), pipe+": not a regular file") {
+		t.Errorf("a named pipe: %v, want an error that names it", err)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 	"github.com/exocomp/exocomp/orchestrator/internal/jobs"
 	"github.com/exocomp/exocomp/orchestrator/rpc"
 	"github.com/hashicorp/hcl/v2"
@@ -51,7 +52,10 @@ type program struct {
 	Path *string `hcl:"path"`
 }
 
-const maxWorkers = 64
+const (
+	maxWorkers = 64
+	maxConfig  = 1 << 20 // bytes of exocomp.hcl
+)
 
 // Defaults returns the settings of a daemon that runs as uid: the system's
 // directories for root and for the user `exocomp`, those that a client looks at
@@ -101,7 +105,7 @@ func ConfigFile(named string, env func(string) string) string {
 // Load returns defaults overridden by the settings file at path. Unknown keys
 // and wrong types are refused with line and column, all of them together.
 func Load(defaults Config, path string) (Config, error) {
-	src, err := os.ReadFile(path)
+	src, err := durable.ReadRegular(path, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Config{}, orchestrator.Errorf(orchestrator.CodeInvalid, "no such configuration file: %s", path).
 			WithHint("name another with --config, or leave it away: every setting has a default")

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -88,5 +89,22 @@ func TestLoad(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestSettingsAreReadFromAFileOnly(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	base, err := daemon.Defaults(0, "root", environment(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := daemon.Load(base, pipe); !errors.Is(err, orchestrator.ErrInvalid) || !strings.Contains(err.Error(), pipe+": not a regular file") {
+		t.Errorf("a named pipe: %v, want a refusal that names it", err)
+	}
+	if _, err := daemon.Load(base, os.DevNull); err != nil {
+		t.Errorf("no settings: %v", err)
 	}
 }

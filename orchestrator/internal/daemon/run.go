@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -107,12 +108,13 @@ func (d *Daemon) missingFiles(p orchestrator.PlaybookRef, files []string) (missi
 
 // checkIdentity refuses a key file that the daemon cannot log in with.
 func checkIdentity(file string) error {
-	pem, err := os.ReadFile(file)
-	if err != nil {
+	_, err := secrets.ReadKey(file)
+	var unread *fs.PathError
+	if errors.As(err, &unread) {
 		return orchestrator.Errorf(orchestrator.CodeInvalid, "--ssh-identity: no key file on the daemon's host that uid %d can read: %w", os.Getuid(), err).
 			WithHint("give the path of a private key there")
 	}
-	return secrets.CheckKey(file, orchestrator.NewSecret(string(pem)))
+	return err
 }
 
 // GetRun implements [rpc.Runs].

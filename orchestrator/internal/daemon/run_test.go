@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -96,6 +97,24 @@ func TestThePrintedOnboardCommandKnowsThePins(t *testing.T) {
 	for _, part := range []string{`UserKnownHostsFile=\"` + d.cfg.DataDir + `/known_hosts\"`, "StrictHostKeyChecking=yes", v.JSON} {
 		if !strings.Contains(command, part) {
 			t.Errorf("the command lacks %s:\n%s", part, command)
+		}
+	}
+}
+
+// A call must end: nobody writes to the pipe, and the device has no end.
+func TestAKeyFileThatIsNoFileIsRefusedByName(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, "/dev/zero"} {
+		err := checkIdentity(path)
+		if orchestrator.CodeOf(err) != orchestrator.CodeInvalid || !strings.Contains(err.Error(), path+": not a regular file") {
+			t.Errorf("%s: %v, want a refusal that names it", path, err)
+		}
+		run := orchestrator.Run{Workspace: "edge", Spec: orchestrator.RunSpec{SSHIdentities: []string{path}}}
+		if err := checkKept(run, rpc.ResumeSpec{}); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s, kept by a resume: %v, want a refusal that names it", path, err)
 		}
 	}
 }

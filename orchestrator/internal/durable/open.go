@@ -14,8 +14,8 @@ var ErrNotRegular = errors.New("not a regular file")
 
 // OpenRegular opens the file at path, which a person named, for reading. It
 // follows links and never waits: a named pipe would hold its opener until
-// somebody writes to it, and no context ends that. What is no regular file is
-// [ErrNotRegular]; every error is an [fs.PathError]. The caller closes the file.
+// somebody writes to it, and no context ends that. What is neither a regular file
+// nor the null device is [ErrNotRegular]; every error is an [fs.PathError]. The caller closes the file.
 func OpenRegular(path string) (*os.File, error) {
 	// A device is not even opened: some act on that.
 	info, err := os.Stat(path)
@@ -61,7 +61,7 @@ func ReadRegular(path string, limit int64) ([]byte, error) {
 func regular(path string, info fs.FileInfo) error {
 	var what string
 	switch mode := info.Mode(); {
-	case mode.IsRegular():
+	case mode.IsRegular(), isNull(info):
 		return nil
 	case mode.IsDir():
 		what = "a directory"
@@ -75,4 +75,11 @@ func regular(path string, info fs.FileInfo) error {
 		what = "something else"
 	}
 	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w but %s", ErrNotRegular, what)}
+}
+
+// isNull reports whether a file is the null device, by which people name an
+// empty file.
+func isNull(info fs.FileInfo) bool {
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(null, info)
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 )
 
 // Agent is an ssh-agent (draft-ietf-sshm-ssh-agent) over keys that are given
@@ -35,6 +36,21 @@ func NewAgent(keys []orchestrator.Secret) (*Agent, error) {
 		}
 	}
 	return &Agent{keys: readOnlyAgent{ring}}, nil
+}
+
+// maxKeyFile bounds the file of a private key: the largest are of some kilobytes.
+const maxKeyFile = 64 << 10
+
+// ReadKey returns the content of a private key file that a person named. An
+// error that the file system gives names the file ([fs.PathError]); what
+// cannot be used is that of [CheckKey].
+func ReadKey(path string) (orchestrator.Secret, error) {
+	data, err := durable.ReadRegular(path, maxKeyFile)
+	if err != nil {
+		return orchestrator.Secret{}, err
+	}
+	key := orchestrator.NewSecret(string(data))
+	return key, CheckKey(path, key)
 }
 
 // CheckKey reports why a private key could not be offered by an agent, calling

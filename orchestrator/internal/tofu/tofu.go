@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 )
 
 // Install is a usable OpenTofu.
@@ -207,7 +208,7 @@ func CheckFile(flag, path string) error {
 }
 
 func readable(path string) error {
-	f, err := os.Open(path)
+	f, err := durable.OpenRegular(path)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -221,6 +222,16 @@ func TestCheckDir(t *testing.T) {
 	for name, dir := range map[string]string{"missing": filepath.Join(empty, "x"), "a file": file, "no configuration": empty} {
 		if err := tofu.CheckDir(dir); !errors.Is(err, orchestrator.ErrInvalid) {
 			t.Errorf("%s: error %v, want invalid", name, err)
+		}
+	}
+	// Nobody writes to it, so that opening it would never end.
+	pipe := filepath.Join(empty, "main.tf")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{"directory": tofu.CheckDir(empty), "file": tofu.CheckFile("--var-file", pipe)} {
+		if !errors.Is(err, orchestrator.ErrInvalid) || !strings.Contains(err.Error(), pipe+": not a regular file but a named pipe") {
+			t.Errorf("%s: error %v, want a refusal that names the pipe", name, err)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -172,16 +173,16 @@ func (x *Runner) keys(files []string, again string) ([]orchestrator.Secret, erro
 // Identity reads a private key file of this machine that a run may log in with.
 // again is the command that has the run done once more, or empty.
 func Identity(file, again string) (orchestrator.Secret, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
+	key, err := secrets.ReadKey(file)
+	var unread *fs.PathError
+	if errors.As(err, &unread) {
 		e := orchestrator.Errorf(orchestrator.CodeFailed, "the key file %s (--ssh-identity) cannot be read on the daemon's host: %w", file, err)
 		if again != "" {
 			e = e.WithHint("give one that is there: %s --ssh-identity FILE", again)
 		}
 		return orchestrator.Secret{}, e
 	}
-	key := orchestrator.NewSecret(string(data))
-	return key, secrets.CheckKey(file, key)
+	return key, err
 }
 
 // judge reads the events of a finished phase.

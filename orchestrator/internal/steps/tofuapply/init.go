@@ -88,7 +88,7 @@ func (a *attempt) initMark() (string, error) {
 }
 
 func digestFile(w io.Writer, path string) error {
-	f, err := os.Open(path)
+	f, err := durable.OpenRegular(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -1,8 +1,11 @@
 package tofuapply
 
 import (
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -19,5 +22,16 @@ func TestEveryApplyEnsuresAState(t *testing.T) {
 		if err := os.Remove(state); err != nil {
 			t.Errorf("apply %s ensured no state: %v", id, err)
 		}
+	}
+}
+
+// A configuration file may have become a named pipe since it was registered.
+func TestWhatIsDigestedIsAFile(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "main.tf")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := digestFile(io.Discard, pipe); err == nil || !strings.Contains(err.Error(), pipe+": not a regular file") {
+		t.Errorf("a named pipe: %v, want an error that names it", err)
 	}
 }
