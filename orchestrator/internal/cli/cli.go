@@ -106,6 +106,7 @@ goes on), 130 interrupted (the run goes on).`,
 	)
 	root.InitDefaultCompletionCmd() // now, so that it is a command like the others
 	usage(root)
+	a.complete(root)
 	return root
 }
 
