@@ -164,8 +164,9 @@ func TestCancelOfTheDaemonLeavesJobsAlone(t *testing.T) {
 	s.assertClean()
 }
 
-// A drain cancels what runs, waits for its end, and starts nothing, also not
-// after a restart, until it is over.
+// A drain ends what runs in order, waits for that, and starts nothing, also not
+// after a restart, until it is over. It costs no run: what it cut short is done
+// again.
 func TestCancelByDrain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -176,7 +177,7 @@ func TestCancelByDrain(t *testing.T) {
 	first := string(s.submit("edge", site))
 	slow.await(1)
 	s.ok("drain")
-	s.wantStates(s.run(first), orchestrator.RunCancelled, cancelled, cancelled, cancelled, cancelled)
+	s.wantStates(s.run(first), orchestrator.RunRunning, orchestrator.StepReady, blocked, blocked, blocked)
 	s.assertClean()
 
 	slow.open()
@@ -187,13 +188,15 @@ func TestCancelByDrain(t *testing.T) {
 	s.ok("drain") // again: nothing to do
 	s.stop()
 	s.start()
-	s.wantStates(s.run("edge"), orchestrator.RunRunning, orchestrator.StepReady, blocked, blocked, blocked)
+	s.wantStates(s.run(first), orchestrator.RunRunning, orchestrator.StepReady, blocked, blocked, blocked)
+	s.wantStates(s.run("edge"), orchestrator.RunQueued, blocked, blocked, blocked, blocked)
 	slow.ran(1)
 	s.ok("drain", "--off")
 	if r := second.wait(); r.code != 0 {
 		t.Errorf("after the drain: %s", r)
 	}
-	slow.ran(2)
+	s.wantAttempts(s.run(first), [4]int{2, 1, 1, 1}, [4]int{})
+	slow.ran(2) // the second run has nothing to change
 	s.assertClean()
 }
 

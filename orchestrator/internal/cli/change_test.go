@@ -79,6 +79,13 @@ func TestOnboardByHandIsAListInJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.out), &all); err != nil || len(all) != 2 || all[0].Command[0] != "ansible-playbook" {
 		t.Errorf("%+v: %v", got, err)
 	}
+	got = run(t, d, "host", "onboard", "edge/web1", "--print", "--ssh-identity", "/keys/mine")
+	if !strings.Contains(got.err, "ansible-playbook --private-key /keys/mine ") {
+		t.Errorf("%+v: the command does not log in with the given key", got)
+	}
+	if got = run(t, d, "host", "onboard", "edge/web1", "--print", "--ssh-identity", "/a", "--ssh-identity", "/b"); got.code != exitUsage {
+		t.Errorf("%+v: two keys, of which ansible-playbook takes one", got)
+	}
 }
 
 // TestHostsAreAListThoughEmpty, whoever reads the JSON.

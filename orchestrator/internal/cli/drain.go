@@ -11,9 +11,12 @@ func (a *app) drainCommand() *cobra.Command {
 	var off bool
 	c := &cobra.Command{
 		Use:   "drain",
-		Short: "Cancel what runs, gracefully, and start nothing new; wait until all has ended",
-		Long: `Stop taking work: running jobs are cancelled gracefully (tofu saves its state),
-queued ones wait. It returns when nothing runs any more. --off ends the drain.`,
+		Short: "End what runs in order and start nothing new; wait until all has ended",
+		Long: `Stop taking work: running tools are ended in order (tofu saves its state), what
+is queued waits. It returns when nothing runs any more. --off ends the drain.
+
+A drain costs no run: a step that it cut short is run again after --off. Any
+other job, such as a workspace apply, is interrupted: exocomp jobs redrive JOB.`,
 	}
 	c.Flags().BoolVar(&off, "off", false, "end a drain: queued work starts")
 	asJSON := jsonFlag(c)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -33,15 +34,15 @@ instead, to onboard by hand.`,
 	c.Flags().BoolVar(&print, "print", false, "print the JSON extra variables on standard output and the command on standard error; onboard nothing")
 	wait := waitFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if print {
-			return a.printOnboard(c.Context(), args, wait.json)
-		}
-		spec.Hosts = args
 		for i := range spec.SSHIdentities {
 			if err := absolute(&spec.SSHIdentities[i]); err != nil {
 				return err
 			}
 		}
+		if print {
+			return a.printOnboard(c.Context(), args, spec.SSHIdentities, wait.json)
+		}
+		spec.Hosts = args
 		return a.submitJob(c.Context(), wait, func(ctx context.Context, cl *rpc.Client) (orchestrator.Job, error) {
 			return cl.OnboardHosts(ctx, "", spec)
 		})
@@ -49,13 +50,22 @@ instead, to onboard by hand.`,
 	return c
 }
 
-func (a *app) printOnboard(ctx context.Context, refs []string, asJSON bool) error {
+// printOnboard prints how hosts are onboarded by hand, with a key file if one is
+// given; ansible-playbook takes no more.
+func (a *app) printOnboard(ctx context.Context, refs, identities []string, asJSON bool) error {
+	if len(identities) > 1 {
+		return orchestrator.Errorf(orchestrator.CodeInvalid, "--print with %d key files: ansible-playbook takes one", len(identities)).
+			WithHint("give one --ssh-identity")
+	}
 	return a.with(ctx, func(cl *rpc.Client) error {
 		var all []rpc.OnboardVars
 		for _, ref := range refs {
 			v, err := cl.GetOnboardVars(ctx, ref)
 			if err != nil {
 				return err
+			}
+			if len(identities) > 0 {
+				v.Command = slices.Insert(v.Command, 1, "--private-key", identities[0])
 			}
 			all = append(all, v)
 		}

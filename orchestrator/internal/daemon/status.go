@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 
-	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/rpc"
 )
 
@@ -34,23 +33,11 @@ func (d *Daemon) GetStatus(ctx context.Context) (rpc.Status, error) {
 	return st, nil
 }
 
-// Drain implements [rpc.Daemon].
+// Drain implements [rpc.Daemon]. The pool ends what runs as soon as it sees that
+// the ledger drains, and in order.
 func (d *Daemon) Drain(ctx context.Context, off bool) (rpc.Status, error) {
-	peer := rpc.PeerFrom(ctx)
-	if err := d.ledger.SetDraining(ctx, !off, peer); err != nil {
+	if err := d.ledger.SetDraining(ctx, !off, rpc.PeerFrom(ctx)); err != nil {
 		return rpc.Status{}, err
-	}
-	if !off {
-		running, err := d.ledger.RunningJobs(ctx)
-		if err != nil {
-			return rpc.Status{}, err
-		}
-		for _, j := range running {
-			_, err := d.ledger.CancelJob(ctx, j.ID, false, peer)
-			if err != nil && orchestrator.CodeOf(err) != orchestrator.CodeConflict {
-				return rpc.Status{}, err // a conflict: it has just ended by itself
-			}
-		}
 	}
 	return d.GetStatus(ctx)
 }

@@ -36,6 +36,7 @@ type Attempt struct {
 	stopping <-chan struct{} // closed when the daemon shuts down
 
 	asked     atomic.Bool // a person asked for the end
+	drained   atomic.Bool // a drain ended it
 	forceOnce sync.Once
 	forced    chan struct{} // closed when a person will not wait any longer
 
@@ -159,9 +160,9 @@ func (a *Attempt) force() { a.forceOnce.Do(func() { close(a.forced) }) }
 func (a *Attempt) isForced() bool { return isClosed(a.forced) }
 
 // isCancelled reports whether a person asked for the end of the job, of this
-// daemon or of one before it.
+// daemon or of one before it, or a drain for that of all.
 func (a *Attempt) isCancelled(ctx context.Context) bool {
-	return a.Job.CancelRequested || a.asked.Load() || a.isForced() || errors.Is(context.Cause(ctx), ErrCancelled)
+	return a.Job.CancelRequested || a.asked.Load() || a.drained.Load() || a.isForced() || errors.Is(context.Cause(ctx), ErrCancelled)
 }
 
 // Outlive returns a context that a person's cancellation of the job does not

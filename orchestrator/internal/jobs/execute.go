@@ -32,7 +32,7 @@ func (p *Pool) execute(ctx context.Context, job orchestrator.Job) {
 	case errors.Is(err, ErrShutdown):
 		return // the job stays as it is
 	case errors.Is(err, ErrLost):
-		p.rearm(ctx, a, err.Error())
+		p.interrupt(ctx, a, err.Error(), true)
 		return
 	case err != nil:
 		outcome = orchestrator.Fail(err, nil)
@@ -40,7 +40,19 @@ func (p *Pool) execute(ctx context.Context, job orchestrator.Job) {
 	if !outcome.Succeeded() && ctx.Err() != nil {
 		return // the shutdown may be why; whatever it was, the next daemon meets it too
 	}
+	if a.cutByDrain(outcome) {
+		if len(outcome.Lost) == 0 {
+			p.interrupt(ctx, a, "a drain ended it in order", false)
+			return
+		}
+		outcome.Failure.Code = orchestrator.CodeFailed // nobody cancelled it
+	}
 	p.record(ctx, a, outcome)
+}
+
+// cutByDrain reports whether the attempt would have gone on but for a drain.
+func (a *Attempt) cutByDrain(o orchestrator.Outcome) bool {
+	return a.drained.Load() && !a.asked.Load() && o.Failure != nil && o.Failure.Code == orchestrator.CodeCancelled
 }
 
 // handle calls the handler. Once ctx has ended any error is its cause: what a
@@ -58,41 +70,59 @@ func (p *Pool) handle(ctx context.Context, a *Attempt) (outcome orchestrator.Out
 	return p.cfg.Handler.Handle(ctx, a)
 }
 
-// watchCancel passes on a person's wish to end the job, until stop is called:
-// also while the job's tools are waited for and its outcome is recorded.
+// watchCancel passes on a person's wish to end the job, and that of a drain to
+// end all, until stop is called: also while the job's tools are waited for and
+// its outcome is recorded. It has looked once when it returns, so that how an
+// adopted tool ended is not taken for its failure.
 func (p *Pool) watchCancel(ctx context.Context, a *Attempt, cancel context.CancelCauseFunc) (stop func()) {
 	ctx, end := context.WithCancel(ctx)
 	watched := make(chan struct{})
+	changed := p.cfg.Queue.Changed()
+	forced, again := p.lookForEnd(ctx, a, cancel)
 	go func() {
 		defer close(watched)
-		for ctx.Err() == nil {
-			changed := p.cfg.Queue.Changed()
-			var again <-chan time.Time
-			job, err := p.cfg.Queue.Job(ctx, a.Job.ID)
-			switch {
-			case err != nil && ctx.Err() == nil:
-				a.slog.Warn("look whether the job is cancelled: trying again", "err", err)
-				again = time.After(claimRetry)
-			case err == nil && job.CancelForce:
-				a.asked.Store(true)
-				cancel(ErrForced)
-				a.force()
-				return
-			case err == nil && job.CancelRequested:
-				a.asked.Store(true)
-				cancel(ErrCancelled)
-			}
+		for !forced {
 			select {
 			case <-ctx.Done():
+				return
 			case <-changed:
 			case <-again:
 			}
+			changed = p.cfg.Queue.Changed()
+			forced, again = p.lookForEnd(ctx, a, cancel)
 		}
 	}()
 	return func() {
 		end()
 		<-watched
 	}
+}
+
+// lookForEnd ends the job where somebody wants it. Once it was forced there is
+// nothing more to look for. What could not be asked is asked again.
+func (p *Pool) lookForEnd(ctx context.Context, a *Attempt, cancel context.CancelCauseFunc) (forced bool, again <-chan time.Time) {
+	job, err := p.cfg.Queue.Job(ctx, a.Job.ID)
+	draining := false
+	if err == nil && !job.CancelRequested {
+		draining, err = p.cfg.Queue.Draining(ctx)
+	}
+	switch {
+	case err != nil && ctx.Err() == nil:
+		a.slog.Warn("look whether the job is cancelled: trying again", "err", err)
+		return false, time.After(claimRetry)
+	case err == nil && job.CancelForce:
+		a.asked.Store(true)
+		cancel(ErrForced)
+		a.force()
+		return true, nil
+	case err == nil && job.CancelRequested:
+		a.asked.Store(true)
+		cancel(ErrCancelled)
+	case draining:
+		a.drained.Store(true)
+		cancel(ErrDrained)
+	}
+	return false, nil
 }
 
 // record makes the outcome durable. An attempt that is not the live one any
@@ -118,10 +148,10 @@ func (p *Pool) record(ctx context.Context, a *Attempt, o orchestrator.Outcome) {
 	p.close(a, "record the outcome", err)
 }
 
-// rearm records that a crash cut the attempt short.
-func (p *Pool) rearm(ctx context.Context, a *Attempt, reason string) {
+// interrupt records that the attempt was cut short, by a crash or in order.
+func (p *Pool) interrupt(ctx context.Context, a *Attempt, reason string, crash bool) {
 	err := a.retry(ctx, "re-arm the job", func(ctx context.Context) error {
-		_, err := p.cfg.Queue.InterruptJob(ctx, a.Job.ID, a.Job.Attempt.Token, reason, true)
+		_, err := p.cfg.Queue.InterruptJob(ctx, a.Job.ID, a.Job.Attempt.Token, reason, crash)
 		return err
 	})
 	p.close(a, "re-arm the job", err)
@@ -166,7 +196,7 @@ func (p *Pool) recover(ctx context.Context) error {
 		if err := a.sweep(); err != nil {
 			a.slog.Error("end what the job left", "err", err)
 		}
-		p.rearm(ctx, a, "the daemon ended while it did the work itself")
+		p.interrupt(ctx, a, "the daemon ended while it did the work itself", true)
 	}
 	return nil
 }

@@ -233,6 +233,7 @@ func (q *memQueue) Job(context.Context, orchestrator.JobID) (orchestrator.Job, e
 }
 func (q *memQueue) Adopted(context.Context, orchestrator.JobID, string) error          { return nil }
 func (q *memQueue) Progress(context.Context, orchestrator.JobID, string, string) error { return nil }
+func (q *memQueue) Draining(context.Context) (bool, error)                             { return false, nil }
 func (q *memQueue) Changed() <-chan struct{}                                           { return nil }
 
 // fileQueue is a queue of one job in a file, which outlives its daemon and
@@ -251,6 +252,7 @@ type row struct {
 	Attempt       int
 	Phase         string
 	Cancel, Force bool
+	Drain         bool
 	Outcome       *orchestrator.Failure
 	Rearmed       []string // reasons
 	Crashes       int
@@ -302,7 +304,7 @@ func (q *fileQueue) job(r row) orchestrator.Job {
 
 func (q *fileQueue) ClaimJob(context.Context) (job *orchestrator.Job, err error) {
 	err = q.update(func(r *row) error {
-		if r.State == orchestrator.JobQueued {
+		if r.State == orchestrator.JobQueued && !r.Drain {
 			r.State = orchestrator.JobRunning
 			j := q.job(*r)
 			job = &j
@@ -353,6 +355,11 @@ func (q *fileQueue) Job(context.Context, orchestrator.JobID) (orchestrator.Job, 
 
 func (q *fileQueue) Adopted(context.Context, orchestrator.JobID, string) error          { return nil }
 func (q *fileQueue) Progress(context.Context, orchestrator.JobID, string, string) error { return nil }
+
+func (q *fileQueue) Draining(context.Context) (bool, error) {
+	r, err := q.read()
+	return r.Drain, err
+}
 
 func (q *fileQueue) Changed() <-chan struct{} {
 	q.mu.Lock()

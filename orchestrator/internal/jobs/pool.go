@@ -33,9 +33,13 @@ type Queue interface {
 	Job(context.Context, orchestrator.JobID) (orchestrator.Job, error)
 	// Adopted records that this daemon follows a tool that another one started.
 	Adopted(ctx context.Context, id orchestrator.JobID, phase string) error
+	// Draining reports whether nothing is to run. While it does, ClaimJob gives
+	// nothing, and the pool ends what it has.
+	Draining(context.Context) (bool, error)
 	// Progress records an event of the job; host may be empty.
 	Progress(ctx context.Context, id orchestrator.JobID, message, host string) error
-	// Changed returns a channel that is closed at the next change of any job.
+	// Changed returns a channel that is closed at the next change of any job,
+	// or of Draining.
 	Changed() <-chan struct{}
 }
 

@@ -65,7 +65,7 @@ type Result struct {
 	Signal     string // such as SIGKILL, or empty
 	StartedAt  time.Time
 	FinishedAt time.Time
-	Cancelled  bool   // it was told to end because a person asked
+	Cancelled  bool   // it was told to end because a person asked, or by a drain
 	StdoutPath string // with KeepStdout
 	EventsPath string // with Events
 }
@@ -84,10 +84,14 @@ var (
 
 	// ErrCancelled is the cause of a handler's context when a person asked for
 	// the end of the job.
-	ErrCancelled error = orchestrator.Errorf(orchestrator.CodeCancelled, "cancelled")
+	ErrCancelled error = orchestrator.Errorf(orchestrator.CodeCancelled, "a person asked for its end")
 
 	// ErrForced is ErrCancelled by a person who does not want to wait.
-	ErrForced error = orchestrator.Errorf(orchestrator.CodeCancelled, "cancelled by force: %w", ErrCancelled)
+	ErrForced error = orchestrator.Errorf(orchestrator.CodeCancelled, "ended by force: %w", ErrCancelled)
+
+	// ErrDrained is ErrCancelled because the daemon is to have nothing running.
+	// What it ends is cut short, and done again when the drain is over.
+	ErrDrained error = orchestrator.Errorf(orchestrator.CodeCancelled, "the daemon is draining: %w", ErrCancelled)
 )
 
 // LostError is [ErrLost] with what is left for the journal to be read.

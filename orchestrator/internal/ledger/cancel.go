@@ -24,7 +24,7 @@ func (t *tx) cancelRun(ctx context.Context, id orchestrator.RunID, force bool, b
 		return run, err
 	}
 	if run.State.Final() {
-		return run, orchestrator.Errorf(orchestrator.CodeConflict, "run %s is %s already", id, run.State).
+		return run, orchestrator.Errorf(orchestrator.CodeConflict, "run %s %s already", id, ended(string(run.State))).
 			WithHint("look at it: exocomp provision status %s", id)
 	}
 	for i := range run.Steps {
@@ -50,7 +50,7 @@ func (l *Ledger) CancelJob(ctx context.Context, id orchestrator.JobID, force boo
 		}
 		switch {
 		case j.State.Final():
-			return orchestrator.Errorf(orchestrator.CodeConflict, "job %s is %s already", id, j.State).
+			return orchestrator.Errorf(orchestrator.CodeConflict, "job %s %s already", id, ended(string(j.State))).
 				WithHint("look at it: exocomp jobs show %s", id)
 		case j.Run != "":
 			if _, err := t.cancelRun(ctx, j.Run, force, by); err != nil {
@@ -96,4 +96,12 @@ func (t *tx) cancelQueued(ctx context.Context, id orchestrator.JobID, why *orche
 		return err
 	}
 	return t.moveJob(ctx, &j, orchestrator.JobCancelled, why, nil)
+}
+
+// ended says in which final state a run or a job is.
+func ended(state string) string {
+	if state == string(orchestrator.JobSucceeded) || state == string(orchestrator.JobFailed) {
+		return "has " + state
+	}
+	return "was " + state
 }

@@ -30,7 +30,7 @@ func TestCancelEndsAWaitingRunAtOnceAndLetsTheNextBegin(t *testing.T) {
 		t.Errorf("claimed %+v, want the next run's", j)
 	}
 	_, err := l.CancelRun(t.Context(), queued.ID, false, tester)
-	wantCode(t, err, orchestrator.CodeConflict, "is cancelled already")
+	wantCode(t, err, orchestrator.CodeConflict, "was cancelled already")
 }
 
 func TestCancelAsksARunningStepAndForceMayBeAdded(t *testing.T) {
@@ -94,7 +94,7 @@ func TestCancelJobOfAStepTakesTheRunWithIt(t *testing.T) {
 	}
 	wantSteps(t, l, run.ID, "cancelled: cancelled cancelled cancelled cancelled")
 	_, err := l.CancelJob(t.Context(), got.ID, false, tester)
-	wantCode(t, err, orchestrator.CodeConflict, "is cancelled already")
+	wantCode(t, err, orchestrator.CodeConflict, "was cancelled already")
 }
 
 func TestCancelJobStandalone(t *testing.T) {

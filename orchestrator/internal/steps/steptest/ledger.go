@@ -100,4 +100,5 @@ func (queue) Job(context.Context, orchestrator.JobID) (orchestrator.Job, error) 
 }
 func (queue) Adopted(context.Context, orchestrator.JobID, string) error          { return nil }
 func (queue) Progress(context.Context, orchestrator.JobID, string, string) error { return nil }
+func (queue) Draining(context.Context) (bool, error)                             { return false, nil }
 func (queue) Changed() <-chan struct{}                                           { return nil }
