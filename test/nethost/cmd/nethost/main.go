@@ -26,10 +26,9 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout)
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		os.Exit(2)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "nethost:", err)
 		os.Exit(1)
@@ -47,20 +46,50 @@ type host struct {
 	Fingerprint string `json:"fingerprint"`
 }
 
-func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) (err error) {
-	if len(args) == 0 || args[0] != "run" {
-		return errors.New("unknown command; usage: nethost run [--name NAME] [--port PORT] [--user USER] [--late DURATION]")
-	}
+// usage is what --help prints before the flags.
+const usage = `Usage: nethost run [flags]
+
+Run one throwaway SSH host until standard input ends (keep it open: a terminal,
+or "sleep infinity | nethost run") or SIGTERM comes. A line of JSON tells when
+the host is up: name, address, port, user, key, host_key, fingerprint.
+
+Flags of run:
+`
+
+// run returns [flag.ErrHelp] after printing the help to stderr.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (err error) {
 	flags := flag.NewFlagSet("nethost run", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // main says what is wrong
 	name := flags.String("name", "web1", "host `name`")
 	port := flags.Int("port", 22, "`port` of sshd")
 	user := flags.String("user", "root", "login `user`; any other than root has passwordless sudo")
 	late := flags.Duration("late", 0, "start sshd this `duration` after the host; refuse connections until then")
-	if err := flags.Parse(args[1:]); err != nil {
-		return err
+	flags.Usage = func() {}
+	help := func() error {
+		fmt.Fprint(stderr, usage)
+		flags.SetOutput(stderr)
+		flags.PrintDefaults()
+		return flag.ErrHelp
 	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	command := ""
+	if len(args) > 0 {
+		command = args[0]
+	}
+	switch command {
+	case "run":
+	case "-h", "-help", "--help", "help":
+		return help()
+	default:
+		return fmt.Errorf("unknown command %q; see nethost --help", command)
+	}
+	err = flags.Parse(args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return help()
+	case err != nil:
+		return fmt.Errorf("%w; see nethost run --help", err)
+	case flags.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q; see nethost run --help", flags.Arg(0))
 	}
 
 	lab, err := nethost.New(ctx)

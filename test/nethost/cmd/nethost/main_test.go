@@ -3,10 +3,12 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"io"
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -18,7 +20,7 @@ func TestRun(t *testing.T) {
 	stdout, output := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := run(t.Context(), []string{"run", "--name", "web7", "--user", "admin", "--port", "2222", "--late", "500ms"}, stdin, output)
+		err := run(t.Context(), []string{"run", "--name", "web7", "--user", "admin", "--port", "2222", "--late", "500ms"}, stdin, output, io.Discard)
 		output.CloseWithError(err)
 		done <- err
 	}()
@@ -46,8 +48,19 @@ func TestRun(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{{}, {"walk"}, {"run", "surplus"}, {"run", "--late", "soon"}} {
-		if err := run(t.Context(), args, nil, io.Discard); err == nil {
-			t.Errorf("nethost %v did not complain", args)
+		if err := run(t.Context(), args, nil, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "--help") {
+			t.Errorf("nethost %v: %v", args, err)
+		}
+	}
+}
+
+// The help says how long the host lives, however it is asked for.
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"-h"}, {"help"}, {"run", "--help"}} {
+		var out strings.Builder
+		err := run(t.Context(), args, nil, io.Discard, &out)
+		if !errors.Is(err, flag.ErrHelp) || !strings.Contains(out.String(), "until standard input ends") || !strings.Contains(out.String(), "-late") {
+			t.Errorf("nethost %v: %v\n%s", args, err, out.String())
 		}
 	}
 }
