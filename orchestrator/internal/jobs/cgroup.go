@@ -31,6 +31,23 @@ func makeCgroup(name string) cgroup {
 	return cgroup(dir)
 }
 
+// cgroupName is the name of a phase's group.
+func cgroupName(attempt, phase string) string { return "exocomp-" + attempt + "-" + phase }
+
+// leftCgroup returns the group that an attempt's phase left below the caller's
+// own, empty where there is none.
+func leftCgroup(attempt, phase string) cgroup {
+	own, err := ownCgroup()
+	if err != nil {
+		return ""
+	}
+	dir := filepath.Join(own, cgroupName(attempt, phase))
+	if _, err := os.Stat(dir); err != nil {
+		return ""
+	}
+	return cgroup(dir)
+}
+
 // ownCgroup returns the directory of the caller's group.
 func ownCgroup() (string, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"syscall"
 	"time"
 
@@ -131,6 +132,8 @@ func (a *Attempt) wait(ctx context.Context, c control, lines *lineReaders, exite
 		ended    = ctx.Done()
 		forced   = (<-chan struct{})(a.forced)
 		want     syscall.Signal // to be sent to the supervisor, 0 for none
+		forcedAt time.Time
+		orphan   *process // the supervisor, once its directory was removed
 		resultAt time.Time
 		told     bool // that it could not be looked at
 	)
@@ -161,13 +164,20 @@ func (a *Attempt) wait(ctx context.Context, c control, lines *lineReaders, exite
 			}
 			want = signalEnd
 		case <-forced:
-			forced, want = nil, signalForce
+			forced, want, forcedAt = nil, signalForce, time.Now()
 		case <-w.changes:
 		case <-w.tick():
 		}
 		free, err := c.lockFree()
+		if errors.Is(err, fs.ErrNotExist) {
+			free, err = a.orphanEnded(ctx, c, &orphan)
+		}
 		if free {
 			return nil, nil
+		}
+		if !forcedAt.IsZero() && time.Since(forcedAt) > a.cfg.takeResultAfter {
+			a.killSupervisor(c)
+			forcedAt = time.Now()
 		}
 		var o *outcome
 		if err == nil {

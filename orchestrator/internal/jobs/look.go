@@ -20,12 +20,13 @@ const (
 // finding is what became of a phase.
 type finding struct {
 	verdict verdict
-	// lock is the phase's, held, unless the phase is live; nil where it was
-	// never made. The caller closes it.
+	// lock is the phase's, held, unless the phase is live; nil where there is
+	// none. The caller closes it.
 	lock     *os.File
 	outcome  *outcome // of a finished phase
-	record   *record  // of a lost one
+	record   *record  // of a lost one, unless it was removed
 	sameBoot bool     // a lost one is of the boot that still runs
+	removed  bool     // somebody has removed the phase's directory
 }
 
 func closeLock(lock *os.File) {
@@ -40,7 +41,7 @@ func (a *Attempt) look(c control) (finding, error) {
 	lock, err := c.tryLock(false)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return finding{verdict: phaseFresh}, nil
+		return a.lookRemoved(c)
 	case err != nil:
 		return finding{}, err
 	case lock == nil:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -48,15 +49,22 @@ func (a *Attempt) settle(failed bool) (unread bool, err error) {
 	if err != nil {
 		return false, ignoreMissing(fmt.Errorf("look for supervisors: %w", err))
 	}
+	var phases []string
+	for _, e := range entries {
+		if e.IsDir() {
+			phases = append(phases, e.Name())
+		}
+	}
+	known := len(phases) > 0 // else all that could be told was removed
+	if a.newest != "" && !slices.Contains(phases, a.newest) {
+		phases = append(phases, a.newest)
+	}
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
-		}
-		ran, left, err := a.endPhase(over, a.control(e.Name()))
-		if e.Name() == a.newest && !a.read[a.newest] {
-			unread = left || ran && failed
+	for _, phase := range phases {
+		ran, left, err := a.endPhase(over, a.control(phase))
+		if phase == a.newest && !a.read[a.newest] {
+			unread = known && (left || ran && failed)
 		}
 		if err != nil {
 			return unread, err
@@ -82,7 +90,7 @@ func (a *Attempt) endPhase(ctx context.Context, c control) (ran, left bool, err 
 			continue
 		case phaseLost:
 			left = true
-			err = a.endLost(ctx, c, found)
+			err = a.endLost(ctx, c, found, true)
 		}
 		closeLock(found.lock)
 		return found.verdict != phaseFresh, left, err

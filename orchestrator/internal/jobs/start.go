@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -84,16 +85,20 @@ func reveal(secrets []orchestrator.Secret) []string {
 	return list
 }
 
-// start makes the intent durable, takes the phase's lock and hands it to a new
-// supervisor, so that there is no moment in which a live phase looks dead. The
+// start takes the phase's lock, makes the intent durable and hands the lock to a
+// new supervisor, so that there is no moment in which a live phase looks dead. The
 // channel is closed when the supervisor has ended and is reaped. lock is the
 // phase's lock where it was made before; start closes it.
-func (a *Attempt) start(ctx context.Context, t Tool, c control, lock *os.File) (<-chan struct{}, error) {
+func (a *Attempt) start(ctx context.Context, t Tool, c control, lock *os.File) (exited <-chan struct{}, err error) {
 	defer func() { closeLock(lock) }()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	err := a.retry(ctx, "record the intent of phase "+t.Phase, func(ctx context.Context) error {
+	// The lock first: where a phase was announced and has none, it was removed.
+	if err = a.makeLock(c, &lock); err != nil {
+		return nil, err
+	}
+	err = a.retry(ctx, "record the intent of phase "+t.Phase, func(ctx context.Context) error {
 		return a.cfg.Queue.SetPhase(ctx, a.Job.ID, a.Job.Attempt.Token, t.Phase)
 	})
 	if err != nil {
@@ -101,23 +106,30 @@ func (a *Attempt) start(ctx context.Context, t Tool, c control, lock *os.File) (
 	}
 	a.newest = t.Phase
 	a.fault(fault.AfterIntent, t.Phase)
-	if err := durable.Mkdir(c.dir); err != nil {
-		return nil, err
-	}
-	if lock == nil {
-		if lock, err = c.tryLock(true); err != nil {
-			return nil, err
-		}
-		if lock == nil {
-			return nil, orchestrator.Errorf(orchestrator.CodeInternal, "somebody else locked phase %s", t.Phase)
-		}
-	}
-	exited, err := a.fork(a.spec(t, c), c, lock)
-	if err != nil {
+	if exited, err = a.fork(a.spec(t, c), c, lock); err != nil {
 		return nil, fmt.Errorf("start the supervisor of phase %s: %w", t.Phase, err)
 	}
 	a.fault(fault.AfterFork, t.Phase)
 	return exited, nil
+}
+
+// makeLock makes the phase's lock, durably, and takes it, unless it is there.
+func (a *Attempt) makeLock(c control, lock **os.File) error {
+	if *lock != nil {
+		return nil
+	}
+	if err := durable.Mkdir(c.dir); err != nil {
+		return err
+	}
+	made, err := c.tryLock(true)
+	if err != nil {
+		return err
+	}
+	if made == nil {
+		return orchestrator.Errorf(orchestrator.CodeInternal, "somebody else locked phase %s", filepath.Base(c.dir))
+	}
+	*lock = made
+	return durable.SyncDir(c.dir)
 }
 
 func (a *Attempt) fork(s spec, c control, lock *os.File) (<-chan struct{}, error) {
@@ -132,7 +144,7 @@ func (a *Attempt) fork(s spec, c control, lock *os.File) (<-chan struct{}, error
 	}
 	cmd := exec.Command(a.cfg.SelfExe)
 	cmd.Args = []string{"exocomp", SuperviseCommand, s.Attempt, s.Phase} // the last two for ps
-	cmd.Env = faultEnv()
+	cmd.Env = append(faultEnv(), supervises(s.Token, s.Phase))
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.ExtraFiles = []*os.File{specIn, lock}
@@ -155,8 +167,8 @@ func (a *Attempt) fork(s spec, c control, lock *os.File) (<-chan struct{}, error
 	return exited, nil
 }
 
-// faultEnv is a supervisor's environment: nothing, but for the fault points of
-// a test build.
+// faultEnv is what a supervisor's environment has in a test build: the fault
+// points.
 func faultEnv() []string {
 	env := []string{}
 	if fault.Enabled {
@@ -170,20 +182,3 @@ func faultEnv() []string {
 }
 
 var errNoSupervisor = errors.New("the supervisor is not known yet, or gone")
-
-// signalSupervisor signals the phase's supervisor, and nothing else that may
-// have its pid by now.
-func (a *Attempt) signalSupervisor(c control, sig syscall.Signal) error {
-	r, err := c.readRecord()
-	if err != nil {
-		return err
-	}
-	boot, err := readBootID(a.cfg.BootIDFile)
-	if err != nil {
-		return err
-	}
-	if r == nil || r.BootID != boot {
-		return errNoSupervisor
-	}
-	return r.Supervisor.signal(sig)
-}

@@ -2,7 +2,9 @@ package jobs
 
 import (
 	"encoding/gob"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -96,7 +98,7 @@ func (s *supervisor) run() error {
 	}
 	defer agent.close()
 	if s.spec.Cgroup {
-		s.cgroup = makeCgroup("exocomp-" + s.spec.Attempt + "-" + s.spec.Phase)
+		s.cgroup = makeCgroup(cgroupName(s.spec.Attempt, s.spec.Phase))
 		defer func() { _ = s.cgroup.remove() }() // where nothing was started in it
 	}
 
@@ -130,6 +132,7 @@ func (s *supervisor) obey(signals <-chan os.Signal) {
 			if s.spec.Graceful {
 				if s.c.markTerminated() && first {
 					s.tool.signal(syscall.SIGTERM)
+					s.tool.signal(syscall.SIGCONT) // one that was stopped would not hear it
 				}
 				continue
 			}
@@ -170,7 +173,8 @@ func (s *supervisor) sweep() {
 }
 
 // leave drains the log and writes the result. It tries for as long as the disk
-// is full: the lock is held meanwhile, so nothing is taken for lost.
+// is full: the lock is held meanwhile, so nothing is taken for lost. Where the
+// phase's directory was removed nobody can read a result, and it gives up.
 func (s *supervisor) leave(o outcome, out *output) error {
 	out.finish()
 	s.mu.Lock()
@@ -183,6 +187,9 @@ func (s *supervisor) leave(o outcome, out *output) error {
 			return nil
 		}
 		s.slog.Error("leave the result", "err", err)
+		if _, gone := os.Stat(s.c.dir); errors.Is(gone, fs.ErrNotExist) {
+			return err
+		}
 		select {
 		case <-s.forced:
 			return err

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -70,15 +69,26 @@ func (s sweeper) sweep(limit time.Duration) error {
 	}
 }
 
-// tellRoots sends SIGTERM, once each, to those whose parent is not among them.
+// tellRoots sends SIGTERM, once each, to the roots of what is left.
 func tellRoots(left []procStat, told map[process]bool) {
-	for _, p := range left {
-		root := !slices.ContainsFunc(left, func(o procStat) bool { return o.PID == p.parent })
-		if root && !told[p.process] {
+	for _, p := range roots(left) {
+		if !told[p.process] {
 			told[p.process] = true
 			_ = p.signal(syscall.SIGTERM)
+			_ = p.signal(syscall.SIGCONT) // one that was stopped would not hear it
 		}
 	}
+}
+
+// roots returns those whose parent is not among them.
+func roots(left []procStat) []procStat {
+	var list []procStat
+	for _, p := range left {
+		if !slices.ContainsFunc(left, func(o procStat) bool { return o.PID == p.parent }) {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 func pids(list []procStat) []int {
@@ -131,19 +141,7 @@ func isBelow(parents map[int]int, pid, ancestor int) bool {
 
 // carriesToken reports whether a process was started with the token in its
 // environment.
-func carriesToken(pid int, token string) bool {
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return false
-	}
-	want := []byte(AttemptEnv + "=" + token)
-	for entry := range bytes.SplitSeq(env, []byte{0}) {
-		if bytes.Equal(entry, want) {
-			return true
-		}
-	}
-	return false
-}
+func carriesToken(pid int, token string) bool { return hasEnv(pid, AttemptEnv+"="+token) }
 
 // boundSockets returns the inodes of the unix sockets that are bound below
 // dir, as /proc/<pid>/fd names them (proc_net(5)).

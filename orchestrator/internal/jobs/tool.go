@@ -99,12 +99,18 @@ type LostError struct {
 	Phase string
 	// SameBoot is false where the machine has been restarted since: what had
 	// been written to the files may then be missing from them.
-	SameBoot   bool
+	SameBoot bool
+	// Removed says that somebody has removed the phase's directory, and the
+	// files with it. SameBoot is false then, too.
+	Removed    bool
 	StdoutPath string // with KeepStdout
 	EventsPath string // with Events
 }
 
 func (e *LostError) Error() string {
+	if e.Removed {
+		return "the record of phase " + e.Phase + " was removed while it ran"
+	}
 	if !e.SameBoot {
 		return "the machine was restarted during phase " + e.Phase
 	}
