@@ -26,7 +26,11 @@ func (d *Daemon) ForgetHost(ctx context.Context, ref string) (orchestrator.Pin, 
 	if err != nil {
 		return orchestrator.Pin{}, err
 	}
-	user, err := resolve(ref, pinUsers(pins))
+	known, err := d.inventoryHosts(ctx)
+	if err != nil {
+		return orchestrator.Pin{}, err
+	}
+	user, err := resolvePinned(ref, pinUsers(pins), known)
 	if err != nil {
 		return orchestrator.Pin{}, err
 	}
@@ -52,6 +56,20 @@ func pinUsers(pins []orchestrator.Pin) []orchestrator.PinUser {
 		users = append(users, p.Users...)
 	}
 	return users
+}
+
+// resolvePinned finds the host that a reference means among those with a pin.
+// One of an inventory that has none, a local one say, is known all the same.
+func resolvePinned(ref string, pinned, known []orchestrator.PinUser) (orchestrator.PinUser, error) {
+	user, err := resolve(ref, pinned)
+	if orchestrator.CodeOf(err) != orchestrator.CodeNotFound {
+		return user, err
+	}
+	if u, found := resolve(ref, known); found == nil {
+		return u, orchestrator.Errorf(orchestrator.CodeNotFound, "%s/%s has no pin: there is nothing to forget", u.Workspace, u.Host).
+			WithHint("list the pins: exocomp host known-hosts --workspace %s", u.Workspace)
+	}
+	return user, err
 }
 
 // resolve finds the host that a reference means: `workspace/host`, or a host's

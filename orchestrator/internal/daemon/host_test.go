@@ -51,3 +51,21 @@ func TestResolveHostReferences(t *testing.T) {
 		}
 	}
 }
+
+// A host without a pin, local or forgotten already, is not unknown.
+func TestAHostWithoutAPinIsKnown(t *testing.T) {
+	pinned := []orchestrator.PinUser{{Workspace: "edge", Host: "web1"}}
+	known := append([]orchestrator.PinUser{{Workspace: "edge", Host: "here"}}, pinned...)
+	if u, err := resolvePinned("web1", pinned, known); err != nil || u != pinned[0] {
+		t.Errorf("a pinned host: %v, %v", u, err)
+	}
+	for ref, want := range map[string]string{
+		"here":      "edge/here has no pin",
+		"edge/here": "edge/here has no pin",
+		"edge/gone": `no host "edge/gone" is known`,
+	} {
+		if _, err := resolvePinned(ref, pinned, known); orchestrator.CodeOf(err) != orchestrator.CodeNotFound || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", ref, err, want)
+		}
+	}
+}
