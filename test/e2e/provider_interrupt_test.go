@@ -63,7 +63,7 @@ func TestGateProviderInterrupt(t *testing.T) {
 	s.holds(found && !p.Tainted && p.Values.Status == "running" && p.Values.RunID == string(run), "after one interrupt the state has the run, and is not tainted", p)
 	r.says(out.stdout+out.stderr, "Warning: Interrupted; run "+string(run)+" goes on", "exocomp provision status "+string(run))
 
-	r.provision(a.with(attrs{"timeouts": vars{"update": "3s"}}))
+	r.provision(a.with(attrs{"timeouts": vars{"create": "3s", "update": "3s"}}))
 	r.applyFails("Run "+string(run)+" did not end within 3s", "goes on by itself", "exocomp provision status "+string(run))
 	p, _ = r.state()
 	s.holds(!p.Tainted, "an update that timed out is not tainted", p)
