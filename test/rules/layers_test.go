@@ -14,7 +14,7 @@ import (
 // a room with what is below it, and "orchestrator" alone is just the domain.
 var layers = [][]string{
 	{"orchestrator", "proto/...", "seeds", "orchestrator/internal/fault"},
-	{"orchestrator/internal/durable"},
+	{"orchestrator/internal/durable", "orchestrator/internal/child"},
 	{"orchestrator/inventory", "orchestrator/playbook"},
 	{"orchestrator/rpc"},
 	{

@@ -16,8 +16,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/child"
 	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 )
 
@@ -34,8 +36,14 @@ var versionForm = regexp.MustCompile(`^ansible-playbook \[core (([0-9]+)\.([0-9]
 
 // Locate finds the executable: configured is a path or a name, empty means
 // `ansible-playbook` on PATH. The error is [orchestrator.CodeFailed] and says
-// where it looked.
-func Locate(ctx context.Context, configured string) (Install, error) {
+// where it looked. scratch is a directory that the caller owns and in which
+// nobody else locates Ansible meanwhile; empty means the system's for temporary
+// files.
+func Locate(ctx context.Context, configured, scratch string) (Install, error) {
+	return locate(ctx, configured, scratch, child.VersionLimit)
+}
+
+func locate(ctx context.Context, configured, scratch string, limit time.Duration) (Install, error) {
 	name := configured
 	if name == "" {
 		name = "ansible-playbook"
@@ -51,9 +59,10 @@ func Locate(ctx context.Context, configured string) (Install, error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return Install{}, orchestrator.Errorf(orchestrator.CodeInternal, "locate ansible-playbook: %w", err)
 	}
-	out, err := versionOf(ctx, path)
+	out, err := versionOf(ctx, path, scratch, limit)
 	if err != nil {
-		return Install{}, orchestrator.Errorf(orchestrator.CodeFailed, "ask %s for its version: %w", path, err)
+		return Install{}, orchestrator.Errorf(orchestrator.CodeFailed, "ask %s for its version: %w", path, err).
+			WithHint("try it as the daemon's user: %s; then: exocomp doctor", orchestrator.ShellCommand(path, "--version"))
 	}
 	m := versionForm.FindStringSubmatch(out)
 	if m == nil {
@@ -94,28 +103,32 @@ func interpreter(path string) []string {
 }
 
 // versionOf asks in a directory of its own: even for its version Ansible makes
-// directories below HOME, and the daemon's user may have none.
-func versionOf(ctx context.Context, path string) (_ string, err error) {
-	home, err := os.MkdirTemp("", "exocomp-ansible-")
+// directories below HOME, and the daemon's user may have none. In scratch it is
+// always the same one, so that a crash leaves no more than one.
+func versionOf(ctx context.Context, path, scratch string, limit time.Duration) (_ string, err error) {
+	home := filepath.Join(scratch, "ansible-version")
+	if scratch == "" {
+		home, err = os.MkdirTemp("", "exocomp-ansible-")
+	} else if err = durable.RemoveTree(home); err == nil {
+		err = durable.Mkdir(home)
+	}
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(home)) }()
-	ask := func(argv ...string) ([]byte, error) {
-		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-		cmd.Dir = home
-		cmd.Env = baseEnv(home, home, searchPath(path, os.Getenv("PATH")))
-		return cmd.Output()
+	defer func() { err = errors.Join(err, durable.RemoveTree(home)) }()
+	ask := func(argv ...string) (out, said []byte, err error) {
+		return child.Run(ctx, child.Spec{
+			Argv: argv, Env: baseEnv(home, home, searchPath(path, os.Getenv("PATH"))), Dir: home, Limit: limit,
+		})
 	}
 	if python := interpreter(path); python != nil {
-		if out, err := ask(append(python, "-c", asks)...); err == nil {
-			return string(out), nil
+		if out, _, err := ask(append(python, "-c", asks)...); err == nil || errors.Is(err, child.ErrLimit) {
+			return string(out), err
 		}
 	}
-	out, err := ask(path, "--version")
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
-		err = fmt.Errorf("%w: %s", err, oneLine(string(exit.Stderr), 300))
+	out, said, err := ask(path, "--version")
+	if line := oneLine(string(said), 300); err != nil && line != "" {
+		err = fmt.Errorf("%w: %s", err, line)
 	}
 	return string(out), err
 }

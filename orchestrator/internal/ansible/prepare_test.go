@@ -218,7 +218,7 @@ func TestLocate(t *testing.T) {
 		return path
 	}
 	good := script("echo 'ansible-playbook [core 2.19.11rc1] (detached)'")
-	got, err := Locate(context.Background(), good)
+	got, err := Locate(context.Background(), good, "")
 	if want := (Install{Path: good, Version: "2.19.11rc1"}); err != nil || got != want {
 		t.Errorf("Locate is %v, %v, want %v", got, err, want)
 	}
@@ -229,18 +229,18 @@ func TestLocate(t *testing.T) {
 		script("echo broken python >&2; exit 1"):                {"broken python"},
 		script("test \"$HOME\" != '" + os.Getenv("HOME") + "'"): {"does not answer --version"},
 	} {
-		_, err := Locate(context.Background(), path)
+		_, err := Locate(context.Background(), path, "")
 		wantCode(t, err, orchestrator.CodeFailed, words...)
 	}
 	t.Setenv("PATH", "/nonexistent")
-	_, err = Locate(context.Background(), "")
+	_, err = Locate(context.Background(), "", "")
 	wantCode(t, err, orchestrator.CodeFailed, "PATH", "/nonexistent")
 }
 
 // The version is asked of the library where the script is an installed one;
 // whatever else is called ansible-playbook answers for itself.
 func TestVersionIsWhatTheCommandSays(t *testing.T) {
-	install, err := Locate(t.Context(), os.Getenv("EXOCOMP_TEST_ANSIBLE_PLAYBOOK"))
+	install, err := Locate(t.Context(), os.Getenv("EXOCOMP_TEST_ANSIBLE_PLAYBOOK"), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ type bench struct {
 // for one on which everything works.
 func newBench(t *testing.T, lab *nethost.Lab) *bench {
 	t.Helper()
-	install, err := Locate(t.Context(), os.Getenv("EXOCOMP_TEST_ANSIBLE_PLAYBOOK"))
+	install, err := Locate(t.Context(), os.Getenv("EXOCOMP_TEST_ANSIBLE_PLAYBOOK"), "")
 	if err != nil {
 		t.Fatalf("locate ansible-playbook: %v", err)
 	}

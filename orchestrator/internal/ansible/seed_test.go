@@ -49,7 +49,7 @@ func TestWaitSSHNamesTheSilentHosts(t *testing.T) {
 
 // The callback plugin never breaks a run, and a run inside a run is its own.
 func TestEventsWithoutADescriptor(t *testing.T) {
-	install, err := Locate(t.Context(), os.Getenv("EXOCOMP_TEST_ANSIBLE_PLAYBOOK"))
+	install, err := Locate(t.Context(), os.Getenv("EXOCOMP_TEST_ANSIBLE_PLAYBOOK"), "")
 	if err != nil {
 		t.Fatal(err)
 	}

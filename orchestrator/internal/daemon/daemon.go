@@ -104,7 +104,7 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 		return err
 	}
 	d.publisher = &publish.Publisher{DataDir: d.cfg.DataDir}
-	d.tools = newTools(d.cfg)
+	d.tools = newTools(d.cfg, d.cfg.RuntimeDir)
 	return writeSeeds(d.seedDir())
 }
 

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"os/exec"
-	"sync"
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -21,10 +20,14 @@ type tools struct {
 	ansible func(context.Context) (ansible.Install, error)
 }
 
-func newTools(cfg Config) *tools {
+// newTools makes temporary files in scratch, which is the caller's alone; empty
+// means the system's directory.
+func newTools(cfg Config, scratch string) *tools {
 	return &tools{
-		tofu:    kept(cfg.TofuPath, "tofu", tofu.Locate),
-		ansible: kept(cfg.AnsiblePath, "ansible-playbook", ansible.Locate),
+		tofu: kept(cfg.TofuPath, "tofu", tofu.Locate),
+		ansible: kept(cfg.AnsiblePath, "ansible-playbook", func(ctx context.Context, configured string) (ansible.Install, error) {
+			return ansible.Locate(ctx, configured, scratch)
+		}),
 	}
 }
 
@@ -40,12 +43,17 @@ func kept[T any](configured, name string, locate func(context.Context, string) (
 	if configured != "" {
 		name = configured
 	}
-	var mu sync.Mutex
+	turn := make(chan struct{}, 1) // a lock that a context ends the wait for: an answer may take long
 	var last T
 	var of identity
 	return func(ctx context.Context) (T, error) {
-		mu.Lock()
-		defer mu.Unlock()
+		select {
+		case turn <- struct{}{}:
+			defer func() { <-turn }()
+		case <-ctx.Done():
+			var none T
+			return none, context.Cause(ctx)
+		}
 		now := identify(name)
 		if now.path != "" && now == of {
 			return last, nil
@@ -92,4 +100,4 @@ func tool(name, path, version string, err error) rpc.Tool {
 
 // Tools reports the programs as a daemon with these settings would find them,
 // for `exocomp doctor` when there is no daemon.
-func Tools(ctx context.Context, cfg Config) []rpc.Tool { return newTools(cfg).report(ctx) }
+func Tools(ctx context.Context, cfg Config) []rpc.Tool { return newTools(cfg, "").report(ctx) }

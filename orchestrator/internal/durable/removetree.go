@@ -36,7 +36,7 @@ func openDirs(path string) error {
 			return err
 		}
 		info, err := d.Info()
-		if err != nil || info.Mode()&fs.FileMode(PrivateDir) == PrivateDir {
+		if err != nil || info.Mode()&PrivateDir == PrivateDir {
 			return err
 		}
 		return root.Chmod(p, PrivateDir)

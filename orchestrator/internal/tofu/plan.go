@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/child"
 	tfjson "github.com/hashicorp/terraform-json"
 )
 
@@ -123,5 +124,5 @@ func idOf(values any) string {
 // child runs `tofu args…` in the module's directory over pipes.
 func (m Module) child(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
 	c := m.command(args...)
-	return child(ctx, childSpec{argv: c.Argv, env: c.Env, dir: c.Dir, stdin: stdin})
+	return ask(ctx, child.Spec{Argv: c.Argv, Env: c.Env, Dir: c.Dir, Stdin: stdin})
 }

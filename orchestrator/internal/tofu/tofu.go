@@ -14,8 +14,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/child"
 	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 )
 
@@ -29,6 +31,10 @@ type Install struct {
 // `tofu` on PATH. The error is [orchestrator.CodeFailed] and says where it
 // looked.
 func Locate(ctx context.Context, configured string) (Install, error) {
+	return locate(ctx, configured, child.VersionLimit)
+}
+
+func locate(ctx context.Context, configured string, limit time.Duration) (Install, error) {
 	name := configured
 	if name == "" {
 		name = "tofu"
@@ -44,13 +50,15 @@ func Locate(ctx context.Context, configured string) (Install, error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return Install{}, orchestrator.Errorf(orchestrator.CodeInternal, "locate tofu: %w", err)
 	}
-	out, err := child(ctx, childSpec{
-		argv: []string{path, "version", "-json"},
-		env:  baseEnv(os.TempDir()),
-		dir:  "/",
+	out, err := ask(ctx, child.Spec{
+		Argv:  []string{path, "version", "-json"},
+		Env:   baseEnv(os.TempDir()),
+		Dir:   "/",
+		Limit: limit,
 	})
 	if err != nil {
-		return Install{}, orchestrator.Errorf(orchestrator.CodeFailed, "ask %s for its version: %w", path, err)
+		return Install{}, orchestrator.Errorf(orchestrator.CodeFailed, "ask %s for its version: %w", path, err).
+			WithHint("try it as the daemon's user: %s; then: exocomp doctor", orchestrator.ShellCommand(path, "version"))
 	}
 	var v struct {
 		Version string `json:"terraform_version"`
