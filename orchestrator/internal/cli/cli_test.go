@@ -255,6 +255,21 @@ func TestReadCommands(t *testing.T) {
 	}
 }
 
+// TestAFilterNamesAWorkspace: a misspelt one is no empty list.
+func TestAFilterNamesAWorkspace(t *testing.T) {
+	_, d := chain(t)
+	for _, name := range []string{"provision list", "jobs list", "events", "host known-hosts"} {
+		line := append(strings.Fields(name), "--workspace", "egde")
+		if got := run(t, d, line...); got.code != exitUsage || !strings.Contains(got.err, `"egde"`) {
+			t.Errorf("%s of an unknown workspace: %+v", name, got)
+		}
+		reads := append(line, "--token-file", d.TokenFile(rpc.RoleReader))
+		if got := run(t, d, reads...); strings.HasPrefix(name, "provision") && got.code != exitDone {
+			t.Errorf("%s by a reader: %+v", name, got)
+		}
+	}
+}
+
 // TestReadCommandsOfNothing: lists are empty JSON lists, never null, and people
 // read what to do.
 func TestReadCommandsOfNothing(t *testing.T) {
@@ -266,5 +281,8 @@ func TestReadCommandsOfNothing(t *testing.T) {
 		if got := run(t, d, strings.Fields(name)...); got.code != exitDone || got.out != "" || got.err == "" {
 			t.Errorf("%s of nothing: %+v", name, got)
 		}
+	}
+	if got := run(t, d, "events"); got.code != exitDone || got.out != "" || got.err == "" {
+		t.Errorf("events of nothing: %+v", got)
 	}
 }

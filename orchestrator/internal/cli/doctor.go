@@ -101,7 +101,7 @@ func (a *app) examine(ctx context.Context, file string) []check {
 	}
 	if socket != a.socket && rpc.FindSocket() != socket {
 		checks = append(checks, check{
-			Name: "socket", OK: true, Warning: true, Says: "commands look elsewhere for the daemon, for its runtime_dir is its own",
+			Name: "socket", OK: true, Warning: true, Says: "other commands do not find this daemon by themselves: its runtime_dir is not where they look",
 			Next: "export " + orchestrator.ShellCommand(rpc.SocketEnv+"="+socket),
 		})
 	}

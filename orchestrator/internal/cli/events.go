@@ -31,8 +31,14 @@ func (a *app) eventsCommand() *cobra.Command {
 				filter.Run = r.ID
 			}
 			events, err := cl.ListEvents(c.Context(), filter)
+			if err == nil && len(events) == 0 {
+				err = known(c.Context(), cl, filter.Workspace)
+			}
 			if err != nil {
 				return err
+			}
+			if len(events) == 0 && !follow {
+				a.say("no such events")
 			}
 			for _, e := range events {
 				if err := a.printEvent(e, *asJSON); err != nil {

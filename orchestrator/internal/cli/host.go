@@ -96,6 +96,9 @@ fingerprint, so that the output serves people and ssh alike.`,
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return a.with(c.Context(), func(cl *rpc.Client) error {
 			pins, err := cl.ListPins(c.Context(), filter)
+			if err == nil && len(pins) == 0 {
+				err = known(c.Context(), cl, filter.Workspace)
+			}
 			if err != nil {
 				return err
 			}

@@ -25,10 +25,14 @@ func (a *app) jobsList() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		filter.State = orchestrator.JobState(state)
 		if state != "" && !slices.Contains(orchestrator.JobStates, filter.State) {
-			return orchestrator.Errorf(orchestrator.CodeInvalid, "there is no job state %q", state)
+			return orchestrator.Errorf(orchestrator.CodeInvalid, "there is no job state %q", state).
+				WithHint("use queued, running, succeeded, failed, cancelled or interrupted")
 		}
 		return a.with(c.Context(), func(cl *rpc.Client) error {
 			jobs, err := cl.ListJobs(c.Context(), filter)
+			if err == nil && len(jobs) == 0 {
+				err = known(c.Context(), cl, filter.Workspace)
+			}
 			if err != nil {
 				return err
 			}

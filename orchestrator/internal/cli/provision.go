@@ -160,6 +160,9 @@ func (a *app) provisionList() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return a.with(c.Context(), func(cl *rpc.Client) error {
 			runs, err := cl.ListRuns(c.Context(), filter)
+			if err == nil && len(runs) == 0 {
+				err = known(c.Context(), cl, filter.Workspace)
+			}
 			if err != nil {
 				return err
 			}

@@ -16,6 +16,9 @@ import (
 // that line.
 func usage(c *cobra.Command) {
 	c.SetFlagErrorFunc(flagError)
+	if c.HasSubCommands() && !c.Runnable() { // cobra would take any argument for a wish for help
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
 	c.Args = func(c *cobra.Command, args []string) error {
 		if c.HasSubCommands() {
 			if len(args) > 0 {
@@ -79,12 +82,25 @@ const suggestAt = 2
 func unknownCommand(c *cobra.Command, name string) error {
 	err := orchestrator.Errorf(orchestrator.CodeInvalid, "unknown command %q for %q", name, c.CommandPath())
 	c.SuggestionsMinimumDistance = suggestAt
-	near := c.SuggestionsFor(name)
+	return meant(err, c.CommandPath()+" ", c.SuggestionsFor(name))
+}
+
+// unknownFlag suggests flags as commands are suggested.
+func unknownFlag(c *cobra.Command, err error, name string) error {
+	flags := &cobra.Command{SuggestionsMinimumDistance: suggestAt}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+	})
+	return meant(orchestrator.Errorf(orchestrator.CodeInvalid, "%w", err), "--", flags.SuggestionsFor(name))
+}
+
+// meant hints at what is near, if anything is.
+func meant(err *orchestrator.Error, prefix string, near []string) error {
 	if len(near) == 0 {
 		return err
 	}
 	for i := range near {
-		near[i] = c.CommandPath() + " " + near[i]
+		near[i] = prefix + near[i]
 	}
 	return err.WithHint("did you mean: %s", strings.Join(near, ", or "))
 }
@@ -114,6 +130,7 @@ func flagError(c *cobra.Command, err error) error {
 			return orchestrator.Errorf(orchestrator.CodeInvalid, "%w", err).
 				WithHint("what is ansible-playbook's stands behind --: %s -- %s …", takes, flag)
 		}
+		return unknownFlag(c, err, unknown.GetSpecifiedName())
 	case errors.As(err, &value):
 		flag, why := value.GetFlag(), value.Unwrap().Error()
 		if form := formOf(flag); form != "" {

@@ -110,7 +110,6 @@ func TestMistakesPointAtTheHelp(t *testing.T) {
 	for next, line := range map[string][]string{
 		"exocomp --help":               {"nope"},
 		"exocomp jobs --help":          {"jobs", "nope"},
-		"exocomp jobs list --help":     {"jobs", "list", "--state", "bored"},
 		"exocomp provision run --help": {"provision", "run", "edge"},
 		"exocomp version --help":       {"version", "--nope"},
 	} {

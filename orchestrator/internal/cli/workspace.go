@@ -73,6 +73,16 @@ keeps the rest; a flag that is given empty (--var-file '') clears its setting.`,
 	return c
 }
 
+// known refuses a filter by a workspace that there is not, of which a list that
+// came out empty would say nothing. A reader, who may not ask, gets the list.
+func known(ctx context.Context, cl *rpc.Client, workspace string) error {
+	if workspace == "" || cl.Role() != rpc.RoleOperator {
+		return nil
+	}
+	_, err := cl.GetWorkspace(ctx, workspace)
+	return err
+}
+
 // changed returns w with what a person has given for it now.
 func changed(w, given orchestrator.Workspace, has func(flag string) bool) orchestrator.Workspace {
 	w.Dir = given.Dir
