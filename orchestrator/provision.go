@@ -81,10 +81,14 @@ type Ensured struct {
 // empty and its pins are retired.
 type EndProvision struct {
 	Workspace string
-	Owner     Secret
-	Leave     *PlaySpec // nil: none
-	Attempt   Secret    // as of [EnsureRun]
-	By        Peer
+	// Owner is empty where the resource has lost its token: OpenTofu drops the
+	// private state of a tainted resource when it replaces it. Run is then the
+	// run that its state names, and stands for it.
+	Owner   Secret
+	Run     RunID
+	Leave   *PlaySpec // nil: none
+	Attempt Secret    // as of [EnsureRun]
+	By      Peer
 }
 
 // ProvisionEnd is how far an [EndProvision] has come.
@@ -136,7 +140,9 @@ func (e EnsureRun) Validate() error {
 func (e EndProvision) Validate() error {
 	var m Mistakes
 	m.Add(ValidateWorkspaceName(e.Workspace))
-	m.Add(validateOwner(e.Owner))
+	if !e.Owner.IsZero() || e.Run == "" {
+		m.Add(validateOwner(e.Owner))
+	}
 	if e.Leave != nil {
 		m.Add(e.Leave.Validate())
 	}

@@ -70,6 +70,7 @@ func endProvisionToWire(e orchestrator.EndProvision) *exocompv1.EndProvisionRequ
 	return &exocompv1.EndProvisionRequest{
 		Workspace: e.Workspace,
 		Owner:     e.Owner.Reveal(),
+		RunId:     string(e.Run),
 		Leave:     playSpecToWire(e.Leave),
 		Attempt:   e.Attempt.Reveal(),
 	}
@@ -80,6 +81,7 @@ func endProvisionFromWire(e *exocompv1.EndProvisionRequest) orchestrator.EndProv
 	return orchestrator.EndProvision{
 		Workspace: e.GetWorkspace(),
 		Owner:     orchestrator.NewSecret(e.GetOwner()),
+		Run:       orchestrator.RunID(e.GetRunId()),
 		Leave:     optional(e.GetLeave(), playSpecFromWire),
 		Attempt:   orchestrator.NewSecret(e.GetAttempt()),
 	}

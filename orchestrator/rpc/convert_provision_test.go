@@ -37,6 +37,7 @@ func TestARequestOfAResourceArrivesWhole(t *testing.T) {
 	end := orchestrator.EndProvision{
 		Workspace: "edge",
 		Owner:     orchestrator.NewSecret("owner"),
+		Run:       "run_1",
 		Leave:     &orchestrator.PlaySpec{Vars: json.RawMessage(`{}`), SSHIdentities: []string{"/k"}},
 		Attempt:   orchestrator.NewSecret("attempt"),
 	}

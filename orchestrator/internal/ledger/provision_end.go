@@ -34,8 +34,11 @@ func (l *Ledger) EndProvision(ctx context.Context, e End) (out orchestrator.Prov
 		switch {
 		case err != nil:
 			return err
-		case !found || p.owner != OwnerFingerprint(e.Owner):
+		case !found || !e.isOf(p):
 			out.Ended, out.Stranger = true, true
+			return nil
+		case e.Owner.IsZero() && p.Succeeded && !p.answered:
+			out.Ended = true // a create that its client gave up: the next one takes the run as its answer
 			return nil
 		case !p.Succeeded:
 			out.Ended = true
@@ -54,6 +57,14 @@ func (l *Ledger) EndProvision(ctx context.Context, e End) (out orchestrator.Prov
 		return orchestrator.ProvisionEnd{}, err
 	}
 	return out, failed
+}
+
+// isOf reports whether the resource that ends is the one that has p.
+func (e End) isOf(p provisionRow) bool {
+	if e.Owner.IsZero() {
+		return p.Run != "" && p.Run == e.Run
+	}
+	return p.owner == OwnerFingerprint(e.Owner)
 }
 
 // releaseProvision lets go of a resource whose chain never succeeded. A create

@@ -404,3 +404,44 @@ func TestTheEnvironmentOfAResourceGoesWithIt(t *testing.T) {
 func playSpec(name string) *orchestrator.PlaySpec {
 	return &orchestrator.PlaySpec{Playbook: spec(name).Playbook}
 }
+
+// OpenTofu drops the private state of a tainted resource that it replaces: the
+// run in its state is what is left to know it by.
+func TestATaintedResourceEndsByItsRun(t *testing.T) {
+	l := openTest(t)
+	r := newResource(t, l, "a")
+	byRun := func(run orchestrator.RunID) orchestrator.ProvisionEnd {
+		t.Helper()
+		e := End{EndProvision: orchestrator.EndProvision{Workspace: "edge", Run: run, By: tester}, Empty: orchestrator.Inventory{Digest: "sha256:empty", Content: []byte("{}"), Path: "/p"}, Again: true}
+		return must(l.EndProvision(t.Context(), e))(t)
+	}
+	first := r.ensure(r.handing("a", "web1@192.0.2.1")).Run
+	r.failAt(4)
+	if end := byRun(first.ID); !end.Ended || end.Stranger {
+		t.Errorf("a create that failed: %+v, want it released", end)
+	}
+	b := newResource(t, l, "b")
+	if got := b.ensure(b.handing("a", "web1@192.0.2.1")).Run; got.ID != first.ID {
+		t.Fatalf("run %s, want %s resumed", got.ID, first.ID)
+	}
+	b.through()
+	// its client timed out: nobody was told of the success
+	if end := byRun(first.ID); !end.Ended || end.Stranger {
+		t.Errorf("a create that timed out: %+v", end)
+	}
+	c := newResource(t, l, "c")
+	if got := c.ensure(c.handing("a", "web1@192.0.2.1")).Run; got.ID != first.ID {
+		t.Fatalf("run %s, want %s as the answer", got.ID, first.ID)
+	}
+	if end := byRun("run_other"); !end.Stranger {
+		t.Errorf("another run: %+v, want a stranger", end)
+	}
+	// healthy, and tainted by hand
+	if end := byRun(first.ID); !end.Ended || end.Stranger {
+		t.Errorf("a healthy one: %+v, want it ended", end)
+	}
+	d := newResource(t, l, "d")
+	if got := d.ensure(d.handing("a", "web1@192.0.2.1")).Run; got.ID == first.ID {
+		t.Error("what was ended is the answer to a new create")
+	}
+}

@@ -277,11 +277,15 @@ func (x *EnsureRunResponse) GetDeferred() bool {
 type EndProvisionRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Workspace string                 `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
-	Owner     string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Empty where the resource has lost it: OpenTofu drops what a tainted resource
+	// keeps in private when it replaces it.
+	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Absent: none.
 	Leave *PlaySpec `protobuf:"bytes,3,opt,name=leave,proto3" json:"leave,omitempty"`
 	// The token of the job within which the caller runs, or empty.
-	Attempt       string `protobuf:"bytes,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt string `protobuf:"bytes,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The run that the resource's state names; in place of an empty owner.
+	RunId         string `protobuf:"bytes,5,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -340,6 +344,13 @@ func (x *EndProvisionRequest) GetLeave() *PlaySpec {
 func (x *EndProvisionRequest) GetAttempt() string {
 	if x != nil {
 		return x.Attempt
+	}
+	return ""
+}
+
+func (x *EndProvisionRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
 	}
 	return ""
 }
@@ -441,12 +452,13 @@ const file_exocomp_v1_provision_proto_rawDesc = "" +
 	"\x11EnsureRunResponse\x12!\n" +
 	"\x03run\x18\x01 \x01(\v2\x0f.exocomp.v1.RunR\x03run\x12\x18\n" +
 	"\awaiting\x18\x02 \x01(\bR\awaiting\x12\x1a\n" +
-	"\bdeferred\x18\x03 \x01(\bR\bdeferred\"\x8f\x01\n" +
+	"\bdeferred\x18\x03 \x01(\bR\bdeferred\"\xa6\x01\n" +
 	"\x13EndProvisionRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12*\n" +
 	"\x05leave\x18\x03 \x01(\v2\x14.exocomp.v1.PlaySpecR\x05leave\x12\x18\n" +
-	"\aattempt\x18\x04 \x01(\tR\aattempt\"v\n" +
+	"\aattempt\x18\x04 \x01(\tR\aattempt\x12\x15\n" +
+	"\x06run_id\x18\x05 \x01(\tR\x05runId\"v\n" +
 	"\x14EndProvisionResponse\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12\x14\n" +

@@ -69,6 +69,7 @@ func (e *ending) ask(ctx context.Context, c *rpc.Client, workspace, leave string
 	req := orchestrator.EndProvision{
 		Workspace: workspace,
 		Owner:     orchestrator.NewSecret(e.own.Owner),
+		Run:       orchestrator.RunID(state.RunID.ValueString()),
 		Attempt:   orchestrator.NewSecret(os.Getenv(attemptEnv)),
 	}
 	if leave != "" {

@@ -172,13 +172,15 @@ func (r *provisionResource) Delete(ctx context.Context, req resource.DeleteReque
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if own.Owner == "" && !own.Imported {
-		return // tainted and being replaced, for which OpenTofu drops the private state: the create goes on with its run
-	}
-	if own.Owner == "" {
+	// OpenTofu drops the private state of a tainted resource that it replaces:
+	// the daemon then knows the resource by its run.
+	if own.Imported && own.Owner == "" {
 		resp.Diagnostics.AddWarning("Workspace "+state.Workspace.ValueString()+" is only forgotten",
 			"It was imported and never applied, so it is not the resource's: the daemon keeps its inventory, its pins and its runs.")
 		return
+	}
+	if own.Owner == "" && state.RunID.IsNull() {
+		return // an apply was interrupted before the daemon knew of it
 	}
 	e := ending{daemon: r.daemon, own: own, limit: limit}
 	e.end(ctx, &state, &resp.Diagnostics)

@@ -235,6 +235,9 @@ func TestAFailedRunFailsTheApplyAndTheNextResumesIt(t *testing.T) {
 			a.does(plancheck.ResourceActionReplace, nil, mend(a)),
 		)
 		a.runs(2)
+		if e := a.daemon.ends[0]; !e.Owner.IsZero() || e.Run == "" {
+			t.Errorf("the tainted resource ended by %+v, want its run, since OpenTofu drops its token", e)
+		}
 	})
 	t.Run("update", func(t *testing.T) {
 		t.Parallel()
