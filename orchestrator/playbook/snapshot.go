@@ -131,13 +131,13 @@ func badPath(p string) string {
 // scan lists what of dir a snapshot holds, without reading any file.
 func scan(ctx context.Context, dir *os.Root) (*tree, error) {
 	t := newTree()
-	var m orchestrator.Mistakes
-	err := fs.WalkDir(dir.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+	var m mistakes
+	err := fs.WalkDir(listing{dir.FS(), dir}, ".", func(p string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			m.Addf("%s: cannot be read: %v", quote(p), cause(err))
+			m.addf("%s: cannot be read: %v", quote(p), cause(err))
 			return skip(d)
 		}
 		if p == "." {
@@ -151,7 +151,7 @@ func scan(ctx context.Context, dir *os.Root) (*tree, error) {
 			return nil
 		}
 		if reason := badPath(p); reason != "" {
-			m.Addf("%s: %s: rename it", quote(p), reason)
+			m.addf("%s: %s: rename it", quote(p), reason)
 			return skip(d)
 		}
 		e := entry{path: p, kind: kind}
@@ -159,13 +159,13 @@ func scan(ctx context.Context, dir *os.Root) (*tree, error) {
 		case kindFile:
 			info, err := d.Info()
 			if err != nil {
-				m.Addf("%s: cannot be read: %v", quote(p), cause(err))
+				m.addf("%s: cannot be read: %v", quote(p), cause(err))
 				return nil
 			}
 			e.size, e.executable = info.Size(), info.Mode()&0o100 != 0
 		case kindLink:
 			if e.target, err = dir.Readlink(p); err != nil {
-				m.Addf("%s: cannot be read: %v", quote(p), cause(err))
+				m.addf("%s: cannot be read: %v", quote(p), cause(err))
 				return nil
 			}
 			e.target = filepath.ToSlash(e.target)
@@ -182,10 +182,8 @@ func scan(ctx context.Context, dir *os.Root) (*tree, error) {
 	if t.size > MaxSize {
 		return nil, t.tooLarge(fmt.Sprintf("%s of files", mib(t.size)))
 	}
-	for _, bad := range t.escaping() {
-		m.Addf("%s", bad)
-	}
-	if err := m.Err(); err != nil {
+	t.escaping(&m)
+	if err := m.err(); err != nil {
 		return nil, err
 	}
 	t.sort()
@@ -236,28 +234,6 @@ func (t *tree) pack(ctx context.Context, dir *os.Root, out io.Writer, s *Snapsho
 		}
 	}
 	return w.Close()
-}
-
-// read returns a file of at most limit bytes. It never leaves dir, whatever has
-// become of the path since it was listed.
-func read(dir *os.Root, p string, limit int64) ([]byte, error) {
-	f, err := dir.Open(p)
-	if err != nil {
-		return nil, orchestrator.Errorf(orchestrator.CodeInvalid, "%s: cannot be read: %v", quote(p), cause(err))
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, orchestrator.Errorf(orchestrator.CodeInvalid, "%s: changed while the snapshot was made", quote(p)).WithHint("try again")
-	}
-	content, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, orchestrator.Errorf(orchestrator.CodeInvalid, "%s: cannot be read: %v", quote(p), cause(err))
-	}
-	if int64(len(content)) > limit {
-		return nil, orchestrator.Errorf(orchestrator.CodeInvalid, "%s: grew while the snapshot was made, over %s", quote(p), mib(MaxSize)).
-			WithHint("try again")
-	}
-	return content, nil
 }
 
 // quote shows a path in a message: as it is, or quoted if that could mislead.

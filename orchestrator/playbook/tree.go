@@ -165,23 +165,21 @@ func (t *tree) resolve(p string) (kind, bool) {
 	return last, true
 }
 
-// escaping returns a sentence for every link that leaves the tree.
-func (t *tree) escaping() []string {
-	var bad []string
+// escaping adds every link that leaves the tree to m.
+func (t *tree) escaping(m *mistakes) {
 	for _, e := range t.entries {
 		if e.kind != kindLink {
 			continue
 		}
 		switch _, ok := t.resolve(e.path); {
 		case path.IsAbs(e.target):
-			bad = append(bad, fmt.Sprintf("%s: is a symbolic link to the absolute path %s: link relatively, inside the playbook root, or copy the file",
-				quote(e.path), quote(e.target)))
+			m.addf("%s: is a symbolic link to the absolute path %s: link relatively, inside the playbook root, or copy the file",
+				quote(e.path), quote(e.target))
 		case !ok:
-			bad = append(bad, fmt.Sprintf("%s: is a symbolic link to %s, which does not stay inside the playbook root: copy what it points to",
-				quote(e.path), quote(e.target)))
+			m.addf("%s: is a symbolic link to %s, which does not stay inside the playbook root: copy what it points to",
+				quote(e.path), quote(e.target))
 		}
 	}
-	return bad
 }
 
 // tooLarge names what makes the tree large and what to do.

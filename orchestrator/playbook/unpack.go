@@ -110,8 +110,9 @@ func receive(ctx context.Context, r io.Reader, to sink) (Snapshot, error) {
 		}
 		t.add(e)
 	}
-	if bad := t.escaping(); len(bad) > 0 {
-		return Snapshot{}, damaged("%s", strings.Join(bad, "\n"))
+	var bad mistakes
+	if t.escaping(&bad); bad.count > 0 {
+		return Snapshot{}, damaged("%w", bad.err())
 	}
 	for _, e := range t.entries {
 		if e.kind == kindLink {
