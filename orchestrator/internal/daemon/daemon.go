@@ -50,6 +50,10 @@ type Daemon struct {
 	adding    sync.Mutex            // held while a workspace is compared with the others and added
 }
 
+// ledgerReserve is the room that a full disk leaves for cancellations, outcomes
+// and the daemon's end.
+const ledgerReserve = 4 << 20
+
 // Run is `exocomp serve`: it opens the data directory, listens, recovers, and
 // works until ctx ends. Running tools are then left to their supervisors.
 func Run(ctx context.Context, cfg Config, opts Options) (err error) {
@@ -69,7 +73,7 @@ func Run(ctx context.Context, cfg Config, opts Options) (err error) {
 		return err
 	}
 	// The ledger first: its lock keeps a second daemon off everything below.
-	l, err := ledger.Open(ctx, cfg.Ledger(), ledger.Options{})
+	l, err := ledger.Open(ctx, cfg.Ledger(), ledger.Options{Reserve: ledgerReserve})
 	if err != nil {
 		return err
 	}

@@ -158,7 +158,7 @@ func (l *Ledger) Progress(ctx context.Context, id orchestrator.JobID, message, h
 // It returns the job that was cut short; RedrivenBy names the new attempt.
 func (l *Ledger) InterruptJob(ctx context.Context, id orchestrator.JobID, token orchestrator.Secret, reason string, crash bool) (orchestrator.Job, error) {
 	var j jobRow
-	err := l.write(ctx, "interrupt job", func(t *tx) (err error) {
+	err := l.writeAlways(ctx, "interrupt job", func(t *tx) (err error) {
 		if j, err = t.live(ctx, id, token); err != nil {
 			return err
 		}

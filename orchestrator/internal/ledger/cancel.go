@@ -11,7 +11,7 @@ import (
 // changes nothing, except that force may be added. A final run is a
 // [orchestrator.CodeConflict].
 func (l *Ledger) CancelRun(ctx context.Context, id orchestrator.RunID, force bool, by orchestrator.Peer) (run orchestrator.Run, err error) {
-	err = l.write(ctx, "cancel run", func(t *tx) (err error) {
+	err = l.writeAlways(ctx, "cancel run", func(t *tx) (err error) {
 		run, err = t.cancelRun(ctx, id, force, by)
 		return err
 	})
@@ -44,7 +44,7 @@ func (t *tx) cancelRun(ctx context.Context, id orchestrator.RunID, force bool, b
 // [orchestrator.CodeConflict].
 func (l *Ledger) CancelJob(ctx context.Context, id orchestrator.JobID, force bool, by orchestrator.Peer) (orchestrator.Job, error) {
 	var j jobRow
-	err := l.write(ctx, "cancel job", func(t *tx) (err error) {
+	err := l.writeAlways(ctx, "cancel job", func(t *tx) (err error) {
 		if j, err = jobByID(ctx, t, id); err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 // StartDaemon records that a daemon has begun. It reports whether the one before
 // it stopped in order, or there was none.
 func (l *Ledger) StartDaemon(ctx context.Context, version string, pid int) (clean bool, err error) {
-	err = l.write(ctx, "start daemon", func(t *tx) error {
+	err = l.writeAlways(ctx, "start daemon", func(t *tx) error {
 		var started, stopped time.Time
 		err := t.QueryRowContext(ctx, `SELECT started_at, stopped_at FROM daemon`).
 			Scan(&instant{&started}, &instant{&stopped})
@@ -44,7 +44,7 @@ func (l *Ledger) StartDaemon(ctx context.Context, version string, pid int) (clea
 
 // StopDaemon records an orderly stop.
 func (l *Ledger) StopDaemon(ctx context.Context) error {
-	return l.write(ctx, "stop daemon", func(t *tx) error {
+	return l.writeAlways(ctx, "stop daemon", func(t *tx) error {
 		if err := t.exec(ctx, `UPDATE daemon SET stopped_at = ?`, nanos(t.now)); err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (l *Ledger) StopDaemon(ctx context.Context) error {
 // SetDraining starts or ends a drain: while it lasts no job is claimed. It
 // survives a restart.
 func (l *Ledger) SetDraining(ctx context.Context, on bool, by orchestrator.Peer) error {
-	return l.write(ctx, "set draining", func(t *tx) error {
+	return l.writeAlways(ctx, "set draining", func(t *tx) error {
 		n, err := t.affect(ctx, `UPDATE daemon SET draining = ? WHERE draining <> ?`, on, on)
 		if err != nil || n == 0 {
 			return err

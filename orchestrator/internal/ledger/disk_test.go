@@ -147,3 +147,68 @@ func TestAnotherUsersLedgerIsNamed(t *testing.T) {
 	}()
 	wantCode(t, <-result, orchestrator.CodeInternal, "may not open the ledger", path)
 }
+
+// The run that fills the disk can be cancelled, its end be recorded, the daemon
+// be stopped and another one started, all while the disk is full.
+func TestAFullDiskHasRoomForAnEnd(t *testing.T) {
+	dir := inOwnMount(t)
+	if dir == "" {
+		return
+	}
+	path, ballast := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "ballast")
+	const size = reservePiece * 3 / 2
+	l := must(Open(t.Context(), path, Options{Reserve: size}))(t)
+	kept := func() int64 {
+		t.Helper()
+		return must(os.Stat(path + reserveSuffix))(t).Size()
+	}
+	addWorkspace(t, l, "edge")
+	if kept() != size {
+		t.Fatalf("the reserve has %d bytes, want %d", kept(), size)
+	}
+	run := submitRun(t, l, "edge")
+	j := claim(t, l)
+	fill(t, ballast)
+	var err error
+	for range 1000 {
+		if err = l.PutSealed(t.Context(), "test", "blob", []byte(strings.Repeat("x", 1<<14))); err != nil {
+			break
+		}
+	}
+	wantCode(t, err, orchestrator.CodeInternal, "no space is left")
+	if kept() != size {
+		t.Error("the reserve was used for what need not be recorded")
+	}
+	must(l.CancelRun(t.Context(), run.ID, false, tester))(t)
+	finish(t, l, j, orchestrator.Fail(orchestrator.Errorf(orchestrator.CodeCancelled, "cancelled"), nil))
+	wantSteps(t, l, run.ID, "cancelled: cancelled cancelled cancelled cancelled")
+	if err := l.StopDaemon(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := os.OpenFile(filepath.Join(dir, "more"), os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+		_ = f.Close()
+		fill(t, f.Name()) // what the last close has freed
+	}
+	l = must(Open(t.Context(), path, Options{Reserve: size}))(t)
+	clean := must(l.StartDaemon(t.Context(), "test", 1))(t)
+	if !clean || kept() >= size {
+		t.Errorf("started after an orderly stop: %v; the reserve has %d bytes", clean, kept())
+	}
+	for _, f := range []string{ballast, filepath.Join(dir, "more")} {
+		_ = os.Remove(f)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = must(Open(t.Context(), path, Options{Reserve: size}))(t)
+	addWorkspace(t, l, "next")
+	if kept() != size {
+		t.Errorf("the reserve has %d bytes when there is room again, want %d", kept(), size)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

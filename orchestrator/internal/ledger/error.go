@@ -41,12 +41,10 @@ func machine(path string, err error) *orchestrator.Error {
 	if errors.As(err, &lite) {
 		code = lite.Code
 	}
-	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) ||
-		lite.SystemErrno == syscall.ENOSPC || lite.SystemErrno == syscall.EDQUOT
 	switch {
-	case code == sqlite3.ErrFull || full:
+	case isFull(err):
 		return internal("no space is left for the ledger %s", path).
-			WithHint("free some on its file system, then try again; nothing that was recorded is lost")
+			WithHint("free some on its file system (exocomp doctor names what running jobs take there), then try again; nothing that was recorded is lost")
 	case code == sqlite3.ErrReadonly || errors.Is(err, syscall.EROFS) || lite.SystemErrno == syscall.EROFS:
 		return internal("the ledger %s cannot be written: it, or its file system, is read-only", path).
 			WithHint("mount the file system read-write, or give exocomp another data directory")
@@ -74,6 +72,15 @@ func machine(path string, err error) *orchestrator.Error {
 	default:
 		return nil
 	}
+}
+
+// isFull reports whether an error says that the file system has no room.
+func isFull(err error) bool {
+	var lite sqlite3.Error
+	if errors.As(err, &lite) && (lite.Code == sqlite3.ErrFull || lite.SystemErrno == syscall.ENOSPC || lite.SystemErrno == syscall.EDQUOT) {
+		return true
+	}
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // damaged says that the file's content is broken.

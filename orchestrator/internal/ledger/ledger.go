@@ -26,6 +26,7 @@ import (
 type Options struct {
 	Now      func() time.Time // the clock; nil: the machine's
 	ReadOnly bool             // for looking at a ledger that no daemon has open; nothing is created
+	Reserve  int64            // bytes beside the ledger that are kept for what must be recorded on a full disk
 }
 
 // Ledger is an open ledger. Its methods may be called from many goroutines at
@@ -38,6 +39,8 @@ type Ledger struct {
 	clock  *clock // used inside writing transactions only, hence one at a time
 	ids    *ids   // likewise
 
+	reserve reserve
+
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next commit with events
 }
@@ -47,13 +50,28 @@ type Ledger struct {
 //
 // A ledger that another process has open is a [orchestrator.CodeConflict], one
 // written by a newer exocomp a [orchestrator.CodeRefused]; neither is touched.
-func Open(ctx context.Context, path string, o Options) (_ *Ledger, err error) {
+func Open(ctx context.Context, path string, o Options) (*Ledger, error) {
+	l, err := open(ctx, path, o)
+	for range reserveTries {
+		kept := reserve{path: path + reserveSuffix, size: o.Reserve}
+		if !isFull(err) || o.ReadOnly || !kept.release() {
+			break
+		}
+		l, err = open(ctx, path, o)
+	}
+	return l, err
+}
+
+func open(ctx context.Context, path string, o Options) (_ *Ledger, err error) {
 	const op = "open ledger"
 	path, err = filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	l := &Ledger{path: path, changed: make(chan struct{}), ids: newIDs()}
+	l := &Ledger{
+		path: path, changed: make(chan struct{}), ids: newIDs(),
+		reserve: reserve{path: path + reserveSuffix, size: o.Reserve},
+	}
 	defer func() {
 		if err != nil {
 			_ = l.Close()

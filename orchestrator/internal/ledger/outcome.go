@@ -13,7 +13,7 @@ import (
 // nothing changes.
 func (l *Ledger) FinishJob(ctx context.Context, id orchestrator.JobID, token orchestrator.Secret, o orchestrator.Outcome) (orchestrator.Job, error) {
 	var j jobRow
-	err := l.write(ctx, "finish job", func(t *tx) (err error) {
+	err := l.writeAlways(ctx, "finish job", func(t *tx) (err error) {
 		if j, err = t.live(ctx, id, token); err != nil {
 			return err
 		}

@@ -42,7 +42,21 @@ func (l *Ledger) write(ctx context.Context, op string, fn func(*tx) error) error
 	if t.events > 0 {
 		l.wake()
 	}
+	l.reserve.fill()
 	return nil
+}
+
+// writeAlways is [Ledger.write] for what must be recorded on a full disk, too: it
+// may use the reserve, and then runs fn again.
+func (l *Ledger) writeAlways(ctx context.Context, op string, fn func(*tx) error) error {
+	err := l.write(ctx, op, fn)
+	for range reserveTries {
+		if !isFull(err) || !l.reserve.release() {
+			break
+		}
+		err = l.write(ctx, op, fn)
+	}
+	return err
 }
 
 // read runs fn on one consistent snapshot, the newest there is.
