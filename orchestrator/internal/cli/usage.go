@@ -130,7 +130,9 @@ func flagError(c *cobra.Command, err error) error {
 			return orchestrator.Errorf(orchestrator.CodeInvalid, "%w", err).
 				WithHint("what is ansible-playbook's stands behind --: %s -- %s …", takes, flag)
 		}
-		return unknownFlag(c, err, unknown.GetSpecifiedName())
+		if strings.HasPrefix(flag, "--") { // of a letter everything is near
+			return unknownFlag(c, err, unknown.GetSpecifiedName())
+		}
 	case errors.As(err, &value):
 		flag, why := value.GetFlag(), value.Unwrap().Error()
 		if form := formOf(flag); form != "" {

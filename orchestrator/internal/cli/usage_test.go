@@ -28,6 +28,7 @@ func TestMistakesSayWhatIsWrong(t *testing.T) {
 		"provision c edge":                      "did you mean: exocomp provision cancel\n",
 		"completion nope":                       `unknown command "nope" for "exocomp completion"` + "\n",
 		"provision list --jsn":                  "unknown flag: --jsn\n  next: did you mean: --json\n",
+		"provision run -edge p":                 "unknown shorthand flag: 'e' in -edge\n  next: exocomp provision run --help\n",
 		"workspace list -x":                     "unknown shorthand flag: 'x' in -x\n  next: exocomp workspace list --help\n",
 		"jobs list --state bored":               `there is no job state "bored"` + "\n  next: use queued, running, succeeded, failed, cancelled or interrupted\n",
 		"wizardry":                              `unknown command "wizardry" for "exocomp"` + "\n  next: exocomp --help\n",
