@@ -109,6 +109,12 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	}
 	d.publisher = &publish.Publisher{DataDir: d.cfg.DataDir}
 	d.tools = newTools(d.cfg, d.cfg.RuntimeDir)
+	// The publisher and the snapshots sweep their own; the jobs remove theirs whole.
+	for _, dir := range []string{d.cfg.RuntimeDir, d.initDir(), d.seedDir()} {
+		if err := durable.Sweep(dir); err != nil {
+			return err
+		}
+	}
 	return writeSeeds(d.seedDir())
 }
 

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -40,7 +41,7 @@ func (d *Daemon) wire(cleanBefore bool) {
 				Preflight: func(ctx context.Context) error { _, err := d.tools.ansible(ctx); return err },
 				Variables: d.tofuVariables(),
 				Daemon:    d.daemonEnv(),
-				InitDir:   filepath.Join(d.cfg.DataDir, "init"),
+				InitDir:   d.initDir(),
 				Artifacts: d.publisher.InventoryPath,
 			},
 			SSHWait: &sshwait.Handler{Ledger: d.ledger},
@@ -77,13 +78,20 @@ func (d *Daemon) module(ctx context.Context, w orchestrator.Workspace) (tofu.Mod
 
 func (d *Daemon) seedDir() string { return filepath.Join(d.cfg.DataDir, "seeds") }
 
-// writeSeeds lays out the seeded playbooks for people who run a step by hand.
+func (d *Daemon) initDir() string { return filepath.Join(d.cfg.DataDir, "init") }
+
+// writeSeeds lays out the seeded playbooks for people who run a step by hand. What
+// is there already takes no room on a disk that is full.
 func writeSeeds(dir string) error {
 	if err := durable.Mkdir(dir); err != nil {
 		return err
 	}
 	for _, name := range []string{seeds.WaitSSH, seeds.Onboard, seeds.Verify, seeds.VerifyLogin} {
-		if err := durable.WriteFile(filepath.Join(dir, name), seeds.Read(name), durable.PrivateFile); err != nil {
+		path, want := filepath.Join(dir, name), seeds.Read(name)
+		if has, err := durable.ReadRegular(path, int64(len(want))); err == nil && bytes.Equal(has, want) {
+			continue
+		}
+		if err := durable.WriteFile(path, want, durable.PrivateFile); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Modes of everything that exocomp creates.
@@ -119,15 +120,19 @@ func Remove(path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Sweep removes the temporary files that a crash left in dir.
+// Sweep removes the temporary files that a crash left in dir, which need not
+// be there.
 func Sweep(dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, tempPrefix+"*"))
-	if err != nil {
-		return fmt.Errorf("sweep %s: %w", dir, err)
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("sweep: %w", err)
 	}
-	for _, f := range left {
-		if err := os.Remove(f); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("sweep %s: %w", dir, err)
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), tempPrefix) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("sweep: %w", err)
 		}
 	}
 	return nil

@@ -69,7 +69,13 @@ func TestMkdirIsPrivateAndRepeatable(t *testing.T) {
 }
 
 func TestSweepRemovesOnlyTemporaryFiles(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "[data]") // no pattern
+	if err := durable.Sweep(dir); err != nil {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{".exocomp-tmp-1", "kept"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
