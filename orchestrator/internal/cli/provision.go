@@ -49,7 +49,8 @@ crash repeats none that succeeded. The playbook and its roles are snapshotted
 now, so later edits do not change this run.
 
 What stands behind -- is passed to ansible-playbook in step 4: --check, --diff,
---limit, --tags, --skip-tags, --start-at-task, -e, -f, -v.`,
+--limit, --tags, --skip-tags, --start-at-task, -e, -f, -v. A file in it (-e
+@vars.yml) is one of the snapshot, named from the playbook's directory.`,
 		Example: "  exocomp provision run edge site.yml --wait\n  exocomp provision run edge site.yml --wait -- --limit web1",
 	}
 	f.add(c, orchestrator.DefaultSSHWait)
