@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # make demo: the main job, end to end, in a scratch directory. It starts a daemon and
 # a throwaway host whose sshd comes up late, runs the chain against it, shows what
-# happened, and removes everything again, also when it fails. Needs root.
+# happened, does the same to a second host from within `tofu apply`, and removes
+# everything again, also when it fails. Needs root.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 # Short, because unix sockets below it have 108 bytes for their path.
 dir=$(mktemp -d /tmp/exodemo.XXXXXX)
-daemon='' host='' hostin=''
+daemon=''
+hosts=() # pids of the throwaway hosts
+holds=() # descriptors whose end ends them
 
 cleanup() {
 	status=$?
@@ -17,10 +20,8 @@ cleanup() {
 		kill "$daemon" 2>/dev/null || true
 		wait "$daemon" 2>/dev/null || true
 	fi
-	if [ -n "$host" ]; then
-		[ -z "$hostin" ] || exec {hostin}>&-
-		wait "$host" 2>/dev/null || true
-	fi
+	for fd in "${holds[@]}"; do exec {fd}>&-; done
+	for pid in "${hosts[@]}"; do wait "$pid" 2>/dev/null || true; done
 	if [ "$status" -ne 0 ] && [ -f "$dir/daemon.log" ]; then
 		echo "the demo failed; the daemon's last lines:" >&2
 		tail -n 20 "$dir/daemon.log" >&2
@@ -50,22 +51,31 @@ wait_for() {
 
 [ "$(id -u)" -eq 0 ] || { echo "make demo makes a network namespace: run it as root" >&2; exit 1; }
 
+# start_host NAME FLAG...: a throwaway host that lives until the demo ends.
+start_host() {
+	local name=$1 fd
+	mkfifo "$dir/$name.hold"
+	"$dir/nethost" run --name "$@" <"$dir/$name.hold" >"$dir/$name.json" 2>"$dir/$name.log" &
+	hosts+=($!)
+	exec {fd}>"$dir/$name.hold"
+	holds+=("$fd")
+	wait_for "$dir/$name.json" '}' "${hosts[-1]}"
+}
+
+# field HOST NAME: what a throwaway host says of itself.
+field() { sed -n "s/.*\"$2\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$dir/$1.json"; }
+
 say "a throwaway host whose sshd comes up late"
 (cd "$root" && go build -o "$dir/nethost" ./test/nethost/cmd/nethost)
-mkfifo "$dir/hold"
-"$dir/nethost" run --name web1 --late 6s <"$dir/hold" >"$dir/host.json" 2>"$dir/host.log" &
-host=$!
-exec {hostin}>"$dir/hold"
-wait_for "$dir/host.json" '}' "$host"
-field() { sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$dir/host.json"; }
-echo "web1 is at $(field address); its sshd starts in 6 seconds"
+start_host web1 --late 6s
+echo "web1 is at $(field web1 address); its sshd starts in 6 seconds"
 
 say "a daemon in a scratch directory"
 cat >"$dir/exocomp.hcl" <<HCL
 data_dir    = "$dir/data"
 runtime_dir = "$dir/run"
 HCL
-"$root/bin/exocomp" serve --allow-root --config "$dir/exocomp.hcl" >"$dir/daemon.log" 2>&1 {hostin}>&- &
+"$root/bin/exocomp" serve --allow-root --config "$dir/exocomp.hcl" >"$dir/daemon.log" 2>&1 &
 daemon=$!
 export EXOCOMP_SOCKET=$dir/run/exocomp.sock
 wait_for "$dir/daemon.log" 'daemon is ready' "$daemon"
@@ -75,7 +85,7 @@ say "an OpenTofu configuration and a playbook"
 mkdir "$dir/infra" "$dir/play"
 cat >"$dir/infra/main.tf" <<HCL
 resource "terraform_data" "web1" {
-  input = "$(field address)"
+  input = "$(field web1 address)"
 }
 
 output "hosts" {
@@ -102,7 +112,7 @@ cat "$dir/infra/main.tf" "$dir/play/site.yml"
 
 say "the chain: apply, wait for SSH, pin and onboard, play"
 run workspace add edge "$dir/infra"
-run provision run edge "$dir/play/site.yml" --ssh-identity "$(field key)" --ssh-wait 1m --wait
+run provision run edge "$dir/play/site.yml" --ssh-identity "$(field web1 key)" --ssh-wait 1m --wait
 
 say "the ledger's view"
 run provision status edge
@@ -110,19 +120,85 @@ run inventory show tf:edge
 
 say "the pinned host key, and what the host itself says"
 run host known-hosts
-echo "the host's own key: $(field fingerprint)"
+echo "the host's own key: $(field web1 fingerprint)"
 
 say "what the play changed on the host, by a login that holds the host to its pin"
 on_host() {
-	ssh -F none -i "$(field key)" -o IdentitiesOnly=yes -o UserKnownHostsFile="$dir/data/known_hosts" \
-		-o StrictHostKeyChecking=yes -o BatchMode=yes "root@$(field address)" "$@"
+	local host=$1
+	shift
+	ssh -F none -i "$(field "$host" key)" -o IdentitiesOnly=yes -o UserKnownHostsFile="$dir/data/known_hosts" \
+		-o StrictHostKeyChecking=yes -o BatchMode=yes "root@$(field "$host" address)" "$@"
 }
 echo '$ cat /etc/motd'
-on_host cat /etc/motd
+on_host web1 cat /etc/motd
 echo '$ id exocomp; sudo -l -U exocomp | tail -n 1'
-on_host 'id exocomp; sudo -l -U exocomp | tail -n 1'
+on_host web1 'id exocomp; sudo -l -U exocomp | tail -n 1'
 
 say "a second run changes nothing"
-run provision run edge "$dir/play/site.yml" --ssh-identity "$(field key)" --wait
+run provision run edge "$dir/play/site.yml" --ssh-identity "$(field web1 key)" --wait
+
+say "the same from OpenTofu: a second host, and a resource that provisions it"
+start_host web2
+mkdir "$dir/tofu"
+cat >"$dir/tofurc" <<HCL
+provider_installation {
+  dev_overrides {
+    "exocomp/exocomp" = "$root/bin"
+  }
+  direct {}
+}
+HCL
+export TF_CLI_CONFIG_FILE=$dir/tofurc
+cat >"$dir/tofu/main.tf" <<HCL
+terraform {
+  required_providers {
+    exocomp = { source = "exocomp/exocomp" }
+  }
+}
+
+resource "terraform_data" "web2" {
+  input = "$(field web2 address)"
+}
+
+resource "exocomp_provision" "lab" {
+  workspace      = "lab"
+  playbook       = "../play/lab.yml"
+  ssh_identities = ["$(field web2 key)"]
+
+  inventory = {
+    web2 = {
+      ansible_host               = terraform_data.web2.output
+      ansible_user               = "root"
+      ansible_python_interpreter = "/usr/bin/python3"
+    }
+  }
+}
+
+output "hosts" {
+  value = exocomp_provision.lab.hosts
+}
+HCL
+sed 's/tf:edge/tf:lab/' "$dir/play/site.yml" >"$dir/play/lab.yml"
+cat "$dir/tofu/main.tf"
+run_tofu() {
+	printf '$ tofu %s\n' "$*"
+	# an override of the provider's binary is what this is; tofu warns of it each time
+	tofu -chdir="$dir/tofu" "$@" -no-color 2>&1 | sed '/^Warning: Provider development overrides/,/^releases\.$/d' | cat -s
+}
+run_tofu apply -auto-approve
+run provision status lab
+
+say "a second apply has nothing to do"
+run_tofu apply -auto-approve
+
+say "an edited playbook is a diff, and the third apply converges"
+sed -i 's/converged by exocomp/converged again by exocomp/' "$dir/play/lab.yml"
+run_tofu apply -auto-approve
+echo '$ cat /etc/motd'
+on_host web2 cat /etc/motd
+
+say "and it leaves in order"
+run_tofu destroy -auto-approve
+run inventory show tf:lab
 
 say "done; everything is removed again"
