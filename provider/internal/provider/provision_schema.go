@@ -83,7 +83,7 @@ func provisionSchema(ctx context.Context) schema.Schema {
 				MarkdownDescription: "Secrets for the environment of the playbook, by the names of the variables: `lookup('env', 'DB_PASSWORD')`. " +
 					"Write-only: they stand in no plan and no state, may be ephemeral, and rest sealed with the daemon for as long as the run needs them. " +
 					"Names that change how programs work (`PATH`, `LD_*`, `ANSIBLE_*`, …) are refused. " +
-					"A changed value is no change of the resource: change `secrets_wo_version` with it. `destroy_playbook` does not get them. Default: none. " +
+					"A changed value is no change of the resource: change `secrets_wo_version` with it. `destroy_playbook` gets those of the newest run. Default: none. " +
 					"Needs OpenTofu 1.11 or Terraform 1.11.",
 				ElementType: types.StringType,
 				Optional:    true,
