@@ -203,17 +203,33 @@ func (d *Daemon) GetOnboardVars(ctx context.Context, ref string) (rpc.OnboardVar
 	if err != nil {
 		return rpc.OnboardVars{}, err
 	}
-	pinned, err := json.Marshal(map[string]string{
-		"ansible_ssh_args": `-o 'UserKnownHostsFile="` + d.publisher.KnownHostsPath() + `"' -o StrictHostKeyChecking=yes`,
-	})
+	pinned, err := d.pinnedArgs(ctx, u)
 	if err != nil {
 		return rpc.OnboardVars{}, err
 	}
 	return rpc.OnboardVars{
 		JSON: string(doc),
-		Command: []string{
-			"ansible-playbook", "-i", row.Path, "--limit", u.Host,
-			"--extra-vars", string(pinned), "--extra-vars", string(doc), filepath.Join(d.seedDir(), seeds.Onboard),
-		},
+		Command: slices.Concat(
+			[]string{"ansible-playbook", "-i", row.Path, "--limit", u.Host},
+			pinned,
+			[]string{"--extra-vars", string(doc), filepath.Join(d.seedDir(), seeds.Onboard)},
+		),
 	}, nil
+}
+
+// pinnedArgs returns the arguments that hold an ansible-playbook which a person
+// runs to the host's pin. Where it has none, that person's ssh decides: it could
+// accept a key only by writing into known_hosts, which is exocomp's.
+func (d *Daemon) pinnedArgs(ctx context.Context, u orchestrator.PinUser) ([]string, error) {
+	pins, err := d.ledger.Pins(ctx, orchestrator.PinFilter{Workspace: u.Workspace})
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(pinUsers(pins), u) {
+		return nil, nil
+	}
+	vars, err := json.Marshal(map[string]string{
+		"ansible_ssh_args": `-o 'UserKnownHostsFile="` + d.publisher.KnownHostsPath() + `"' -o StrictHostKeyChecking=yes`,
+	})
+	return []string{"--extra-vars", string(vars)}, err
 }

@@ -1,10 +1,13 @@
 package daemon
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/internal/publish"
+	"github.com/exocomp/exocomp/orchestrator/internal/secrets"
 )
 
 func TestResolveHostReferences(t *testing.T) {
@@ -66,6 +69,43 @@ func TestAHostWithoutAPinIsKnown(t *testing.T) {
 	} {
 		if _, err := resolvePinned(ref, pinned, known); orchestrator.CodeOf(err) != orchestrator.CodeNotFound || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", ref, err, want)
+		}
+	}
+}
+
+// What --print prints verifies the host against the pins, whoever types it.
+func TestThePrintedOnboardCommandKnowsThePins(t *testing.T) {
+	d := bare(t)
+	d.publisher = &publish.Publisher{DataDir: d.cfg.DataDir}
+	id, err := secrets.LoadOrCreateIdentity(filepath.Join(t.TempDir(), "identity.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.fleet, err = secrets.FleetKey(t.Context(), d.ledger, id); err != nil {
+		t.Fatal(err)
+	}
+	d.capture(t, `{"web1": {"ansible_host": "10.0.0.1"}}`)
+	command := func() string {
+		t.Helper()
+		v, err := d.GetOnboardVars(t.Context(), "edge/web1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(v.Command, "\n")
+	}
+	if c := command(); strings.Contains(c, "known_hosts") {
+		t.Errorf("of a host without a pin it would refuse any key:\n%s", c)
+	}
+	pin := orchestrator.Pin{
+		Host: "10.0.0.1", Port: 22, KeyType: "ssh-ed25519", Key: "AAAA", SHA256: "SHA256:x", Source: orchestrator.PinFirstUse,
+		Users: []orchestrator.PinUser{{Workspace: "edge", Host: "web1"}},
+	}
+	if err := d.ledger.ChangePins(t.Context(), orchestrator.PinChanges{Add: []orchestrator.Pin{pin}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`UserKnownHostsFile=\"` + d.cfg.DataDir + `/known_hosts\"`, "StrictHostKeyChecking=yes", "exocomp_fleet_pubkey"} {
+		if c := command(); !strings.Contains(c, part) {
+			t.Errorf("the command lacks %s:\n%s", part, c)
 		}
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
-	"github.com/exocomp/exocomp/orchestrator/internal/publish"
-	"github.com/exocomp/exocomp/orchestrator/internal/secrets"
 	"github.com/exocomp/exocomp/orchestrator/playbook"
 	"github.com/exocomp/exocomp/orchestrator/rpc"
 )
@@ -74,30 +72,6 @@ func TestAResumeThatKeepsAKeyFileWhichIsGoneNamesTheFlag(t *testing.T) {
 	}
 	if err := checkKept(run, rpc.ResumeSpec{SSHIdentities: []string{"/other"}}); err != nil {
 		t.Errorf("one that replaces it: %v", err)
-	}
-}
-
-// What --print prints verifies the host against the pins, whoever types it.
-func TestThePrintedOnboardCommandKnowsThePins(t *testing.T) {
-	d := bare(t)
-	d.publisher = &publish.Publisher{DataDir: d.cfg.DataDir}
-	id, err := secrets.LoadOrCreateIdentity(filepath.Join(t.TempDir(), "identity.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d.fleet, err = secrets.FleetKey(t.Context(), d.ledger, id); err != nil {
-		t.Fatal(err)
-	}
-	d.capture(t, `{"web1": {"ansible_host": "10.0.0.1"}}`)
-	v, err := d.GetOnboardVars(t.Context(), "edge/web1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := strings.Join(v.Command, "\n")
-	for _, part := range []string{`UserKnownHostsFile=\"` + d.cfg.DataDir + `/known_hosts\"`, "StrictHostKeyChecking=yes", v.JSON} {
-		if !strings.Contains(command, part) {
-			t.Errorf("the command lacks %s:\n%s", part, command)
-		}
 	}
 }
 
