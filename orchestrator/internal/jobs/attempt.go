@@ -44,6 +44,8 @@ type Attempt struct {
 	newest string          // the phase that was begun last, by this daemon or one before
 	read   map[string]bool // phases whose end Exec has told
 	over   error           // why Exec starts nothing any more; nil while it does
+
+	evidence bool // its raw files show what may be lost
 }
 
 // NewAttempt returns the attempt of a claimed job and makes its directories,

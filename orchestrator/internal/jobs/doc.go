@@ -10,8 +10,9 @@
 //	<data>/control/<attempt>/log            the attempt's log, redacted; more of it in log.<offset>
 //	<data>/control/<attempt>/<phase>/lock   held by the supervisor
 //	                                /process.json   who the supervisor and the tool are
-//	                                /stdout         what the tool prints, raw
-//	                                /events         what it writes to its event descriptor, raw
+//	                                /stdout         what the tool prints, raw, until the job is over
+//	                                /events         what it writes to its event descriptor, likewise
+//	                                /room           kept for the result where the disk is full
 //	                                /terminated     the graceful tool was told to end
 //	                                /result.json    how it ended
 //	                                /supervisor.log

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -145,6 +146,7 @@ func (p *Pool) record(ctx context.Context, a *Attempt, o orchestrator.Outcome) {
 		bare.Lost = lost
 		err = finish(bare)
 	}
+	a.evidence = len(o.Lost) > 0
 	p.close(a, "record the outcome", err)
 }
 
@@ -157,8 +159,10 @@ func (p *Pool) interrupt(ctx context.Context, a *Attempt, reason string, crash b
 	p.close(a, "re-arm the job", err)
 }
 
-// close removes the attempt's work directory once the ledger has its end. A
-// ledger that could not be written is asked again by the next daemon.
+// close removes the attempt's raw files and work directory once the ledger has
+// its end. The raw files are kept where they are the evidence of what an apply
+// may have made. A ledger that could not be written is asked again by the next
+// daemon.
 func (p *Pool) close(a *Attempt, what string, err error) {
 	if err != nil {
 		a.slog.Error(what, "err", err)
@@ -166,6 +170,12 @@ func (p *Pool) close(a *Attempt, what string, err error) {
 			return
 		}
 	}
+	if !a.evidence {
+		if err := dropRaw(a.ControlDir); err != nil {
+			a.slog.Error("remove what the tools printed", "err", err)
+		}
+	}
+	// Last: what it says of an attempt to removeStale is that this was not done.
 	if err := durable.RemoveTree(a.WorkDir); err != nil {
 		a.slog.Error("remove the work directory", "err", err)
 	}
@@ -201,8 +211,8 @@ func (p *Pool) recover(ctx context.Context) error {
 	return nil
 }
 
-// removeStale removes the work directories of attempts that are not live: an
-// earlier daemon ended between recording an end and cleaning up.
+// removeStale removes the raw files and work directories of attempts that are not
+// live: an earlier daemon ended between recording an end and cleaning up.
 func (p *Pool) removeStale(live map[string]bool) error {
 	entries, err := os.ReadDir(workRoot(p.cfg.RuntimeDir))
 	if err != nil {
@@ -212,6 +222,9 @@ func (p *Pool) removeStale(live map[string]bool) error {
 	for _, e := range entries {
 		if live[e.Name()] {
 			continue
+		}
+		if err := dropRaw(filepath.Join(controlRoot(p.cfg.DataDir), e.Name())); err != nil {
+			errs = append(errs, fmt.Errorf("remove what tools printed: %w", err))
 		}
 		if err := durable.RemoveTree(workDir(p.cfg.RuntimeDir, orchestrator.AttemptID(e.Name()))); err != nil {
 			errs = append(errs, fmt.Errorf("remove work directory: %w", err))

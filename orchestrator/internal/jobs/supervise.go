@@ -91,6 +91,9 @@ func (s *supervisor) run() error {
 	if err != nil {
 		return err
 	}
+	if err := s.c.keepRoom(); err != nil {
+		s.slog.Warn("keep room for the result", "err", err)
+	}
 	agent, err := s.startAgent()
 	if err != nil {
 		s.slog.Error("start the ssh-agent", "err", err)
@@ -172,8 +175,9 @@ func (s *supervisor) sweep() {
 	}
 }
 
-// leave drains the log and writes the result. It tries for as long as the disk
-// is full: the lock is held meanwhile, so nothing is taken for lost. Where the
+// leave drains the log and writes the result. Where the disk is full it has the
+// room that was kept, and tries for as long as that is not enough: the lock is
+// held meanwhile, so nothing is taken for lost. Where the
 // phase's directory was removed nobody can read a result, and it gives up.
 func (s *supervisor) leave(o outcome, out *output) error {
 	out.finish()
@@ -183,7 +187,11 @@ func (s *supervisor) leave(o outcome, out *output) error {
 	o.Token, o.StartedAt, o.FinishedAt = s.spec.Token, s.started, time.Now()
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, retryWait) {
 		err := s.c.writeOutcome(o)
+		if err != nil && s.c.giveRoom() {
+			err = s.c.writeOutcome(o)
+		}
 		if err == nil {
+			s.c.giveRoom()
 			return nil
 		}
 		s.slog.Error("leave the result", "err", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"time"
 
@@ -27,7 +26,7 @@ func (a *attempt) missing(ctx context.Context, plan tofu.Plan, journalPath strin
 	ctx, cancel := context.WithTimeout(ctx, stateLimit)
 	defer cancel()
 	j, err := journal(journalPath)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		a.Logf("the journal of the apply cannot be read and proves nothing: %v", err)
 		sameBoot = false
 	}

@@ -32,6 +32,10 @@ func TestAReplacementIsNotFoundInTheOldObject(t *testing.T) {
 	if err != nil || len(lost) != 1 || lost[0].PriorID != state[web] {
 		t.Fatalf("missing %+v, %v, want what was to replace %s", lost, err, state[web])
 	}
+	// A journal that somebody removed proves no more than one of another boot.
+	if removed, err := a.missing(t.Context(), plan, filepath.Join(t.TempDir(), "none"), true); err != nil || len(removed) != 1 {
+		t.Errorf("without a journal: missing %+v, %v, want all that the state lacks", removed, err)
+	}
 	if found, still, err := Suspects(t.Context(), a.module, lost); err != nil || len(found) != 0 || len(still) != 1 {
 		t.Errorf("with the old object: found %v, still suspected %+v, %v", found, still, err)
 	}
