@@ -80,11 +80,11 @@ func Run(ctx context.Context, cfg Config, opts Options) (err error) {
 	defer func() { err = errors.Join(err, l.Close()) }()
 	d := &Daemon{cfg: cfg, opts: opts, log: opts.Logger, startedAt: time.Now(), ledger: l}
 	if err := d.open(ctx); err != nil {
-		return err
+		return fullHint(cfg.DataDir, err)
 	}
 	listener, server, err := d.listen()
 	if err != nil {
-		return err
+		return fullHint(cfg.RuntimeDir, err)
 	}
 	// Last of all: from here on only a crash keeps the end from being noted.
 	clean, err := d.ledger.StartDaemon(ctx, opts.Version, os.Getpid())

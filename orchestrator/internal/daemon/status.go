@@ -27,6 +27,11 @@ func (d *Daemon) GetStatus(ctx context.Context) (rpc.Status, error) {
 	if damage := d.damage.Load(); damage != nil && *damage != nil {
 		st.Warnings = append(st.Warnings, (*damage).Error())
 	}
+	space, err := d.spaceWarnings(ctx)
+	if err != nil {
+		return st, err
+	}
+	st.Warnings = append(st.Warnings, space...)
 	if !inMemory(d.cfg.RuntimeDir) {
 		st.Warnings = append(st.Warnings, "the runtime directory "+d.cfg.RuntimeDir+" is not a tmpfs: saved plans and job files touch the disk; set runtime_dir in exocomp.hcl")
 	}
