@@ -86,6 +86,9 @@ func (a *app) examine(ctx context.Context, file string) []check {
 	c, err := rpc.Dial(ctx, rpc.ClientOptions{Socket: socket, TokenFile: a.token, Version: a.version})
 	if err != nil {
 		checks := []check{passed("configuration", settingsOf(cfg.File)), directory("data", cfg.DataDir), directory("runtime", cfg.RuntimeDir)}
+		if low := daemon.LowSpace(cfg.DataDir); low != "" {
+			checks = append(checks, check{Name: "space", OK: true, Warning: true, Says: low})
+		}
 		checks = append(append(checks, ledgerCheck(ctx, cfg)...), absent(err, file))
 		return append(checks, toolChecks(daemon.Tools(ctx, cfg))...)
 	}

@@ -146,6 +146,7 @@ func (a *app) provisionStatus() *cobra.Command {
 			}
 			printRun(a.Out, run)
 			a.tell(drainNote(c.Context(), cl, waits(run)))
+			a.tell(cancelNote(c.Context(), cl, run))
 			return nil
 		})
 	}
