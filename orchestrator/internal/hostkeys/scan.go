@@ -146,7 +146,9 @@ func scanError(ctx context.Context, t Target, o Options, err error) error {
 		return orchestrator.Errorf(orchestrator.CodeFailed, "%s gave no host key within %s", name, o.Timeout)
 	case ctx.Err() != nil:
 		return orchestrator.Errorf(orchestrator.CodeCancelled, "scan %s: %w", name, ctx.Err())
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+	// A library that read the peer's end has closed our side of it by the time it
+	// writes; the context, which closes it too, is ruled out above.
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
 		return orchestrator.Errorf(orchestrator.CodeFailed, "%s gave no host key: it closed the connection", name)
 	case errors.As(err, &op):
 		return orchestrator.Errorf(orchestrator.CodeFailed, "%s gave no host key: %w", name, op.Err)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,6 +96,20 @@ func TestScanNamesARefusedConnection(t *testing.T) {
 	want := fmt.Sprintf("127.0.0.1:%d gave no host key: connect: connection refused", port)
 	if r.Err == nil || r.Err.Error() != want {
 		t.Errorf("error = %v, want %s", r.Err, want)
+	}
+}
+
+// How a peer's hanging up is met depends on who was reading or writing.
+func TestScanOfAPeerThatHangsUp(t *testing.T) {
+	target := Target{Host: "127.0.0.1", Port: 22}
+	for _, err := range []error{
+		io.EOF, fmt.Errorf("ssh: handshake failed: %w", net.ErrClosed),
+		&net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.EPIPE)},
+		&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)},
+	} {
+		if got := scanError(t.Context(), target, Options{}, err); got.Error() != "127.0.0.1:22 gave no host key: it closed the connection" {
+			t.Errorf("%v is told as %v", err, got)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package sshwait
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 )
 
@@ -13,7 +14,8 @@ const (
 )
 
 // readBanner reads up to the line that begins with `SSH-`; lines before it are
-// passed over. It returns nil when that line is complete.
+// passed over. It returns nil when that line is complete and of a protocol that
+// ssh speaks.
 func readBanner(r io.Reader) error {
 	var line []byte // the incomplete last line
 	chunk := make([]byte, 512)
@@ -30,7 +32,7 @@ func readBanner(r io.Reader) error {
 				break
 			}
 			if bytes.HasPrefix(line, []byte("SSH-")) {
-				return nil
+				return speaks(line[:end])
 			}
 			line = line[end+1:]
 		}
@@ -41,4 +43,15 @@ func readBanner(r io.Reader) error {
 			return bannerError(err, total)
 		}
 	}
+}
+
+// speaks returns nil for the banner of a server that speaks SSH 2: one of version
+// 2.0, or 1.99 that takes older clients too (RFC 4253 §5.1).
+func speaks(banner []byte) error {
+	for _, version := range []string{"SSH-2.0-", "SSH-1.99-"} {
+		if bytes.HasPrefix(banner, []byte(version)) {
+			return nil
+		}
+	}
+	return plain(fmt.Sprintf("banner: %.40q is no server of SSH 2.0", bytes.TrimRight(banner, "\r")), nil)
 }

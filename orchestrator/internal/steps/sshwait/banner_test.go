@@ -12,6 +12,9 @@ func TestReadBanner(t *testing.T) {
 		"openssh":           {"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", ""},
 		"newline alone":     {"SSH-2.0-dropbear\n", ""},
 		"old protocol":      {"SSH-1.99-Cisco-1.25\n", ""},
+		"too old":           {"SSH-1.5-OpenSSH_1.2\r\n", `banner: "SSH-1.5-OpenSSH_1.2" is no server of SSH 2.0`},
+		"too new":           {"SSH-3.0-x\n", `banner: "SSH-3.0-x" is no server of SSH 2.0`},
+		"not a version":     {"SSH-20-x\r\n", `banner: "SSH-20-x" is no server of SSH 2.0`},
 		"more follows":      {"SSH-2.0-x\r\n\x00\x00\x01\x02binary", ""},
 		"text before":       {"Welcome to the bastion\r\n\r\nAuthorized use only\r\nSSH-2.0-x\r\n", ""},
 		"longest":           {line(255), ""},
@@ -51,7 +54,8 @@ func FuzzReadBanner(f *testing.F) {
 		if len(s) < maxPreamble && (whole == nil) != (bytewise == nil) {
 			t.Errorf("at once %v, byte by byte %v", whole, bytewise)
 		}
-		if whole == nil && !strings.HasPrefix(s, "SSH-") && !strings.Contains(s, "\nSSH-") {
+		if whole == nil && !strings.HasPrefix(s, "SSH-2.0-") && !strings.Contains(s, "\nSSH-2.0-") &&
+			!strings.HasPrefix(s, "SSH-1.99-") && !strings.Contains(s, "\nSSH-1.99-") {
 			t.Error("no banner in it, and ready")
 		}
 	})
