@@ -53,6 +53,9 @@ func NewLink() (*Link, *os.File, error) {
 // Close ends the link. A shim that has not got its whole spec exits.
 func (l *Link) Close() error { return l.conn.Close() }
 
+var errShimDied = errors.New("the process that was to become it was killed before it could, so nothing ran: " +
+	"by a person, or by the kernel for want of memory (journalctl -k tells)")
+
 // Exec sends s to the shim and waits until it has become the tool. The error
 // says why it could not; then the shim exits and no tool ever ran.
 func (l *Link) Exec(s Spec) error {
@@ -61,9 +64,11 @@ func (l *Link) Exec(s Spec) error {
 		err = l.conn.CloseWrite()
 	}
 	said, readErr := io.ReadAll(io.LimitReader(l.conn, 4096))
-	switch {
+	switch died := errors.Is(err, unix.EPIPE) || errors.Is(readErr, unix.ECONNRESET); {
 	case len(said) > 0:
 		return errors.New(string(said))
+	case died: // with its spec unread
+		return errShimDied
 	case err != nil:
 		return fmt.Errorf("send the tool to its shim: %w", err)
 	case readErr != nil:

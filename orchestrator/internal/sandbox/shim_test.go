@@ -96,6 +96,33 @@ func TestShimWithoutItsWholeSpecStartsNothing(t *testing.T) {
 	}
 }
 
+// A shim may be killed, by the kernel say, before or after its spec has come.
+func TestAShimThatIsKilledIsTold(t *testing.T) {
+	for name, die := range map[string]func(*os.File){
+		"before": func(end *os.File) { _ = end.Close() },
+		"after": func(end *os.File) {
+			_, _ = end.Read(make([]byte, 1)) // there is more, unread
+			_ = end.Close()
+		},
+	} {
+		link, end, err := sandbox.NewLink()
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead := make(chan struct{})
+		go func() { defer close(dead); die(end) }()
+		if name == "before" {
+			<-dead
+		}
+		err = link.Exec(sandbox.Spec{Argv: []string{"/bin/true"}})
+		if err == nil || !strings.Contains(err.Error(), "killed before it could, so nothing ran") {
+			t.Errorf("%s: %v", name, err)
+		}
+		<-dead
+		_ = link.Close()
+	}
+}
+
 func TestPolicyValidate(t *testing.T) {
 	for _, tier := range []sandbox.Tier{"", sandbox.Off} {
 		if err := (sandbox.Policy{Tier: tier}).Validate(); err != nil {
