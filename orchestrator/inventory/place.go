@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,17 +25,34 @@ func root(name string) *place             { return &place{key: name} }
 func (p *place) child(key string) *place  { return &place{up: p, key: key} }
 func (p *place) element(index int) *place { return &place{up: p, index: index, list: true} }
 
-// String writes the place as OpenTofu would: a.b["odd key"][3].
+// A place is cut in its middle where it is deeper than its ends together.
+const (
+	placeStart = 6 // levels, the document's name included
+	placeEnd   = 3
+)
+
+// String writes the place as OpenTofu would: a.b["odd key"][3]. It is never
+// longer than a few lines, whatever the document holds.
 func (p *place) String() string {
+	var levels []*place // from the inside out
+	for at := p; at != nil; at = at.up {
+		levels = append(levels, at)
+	}
+	slices.Reverse(levels)
 	var b strings.Builder
-	p.write(&b)
+	for i, level := range levels {
+		switch cut := len(levels) - placeStart - placeEnd; {
+		case cut <= 1 || i < placeStart || i >= placeStart+cut:
+			level.write(&b)
+		case i == placeStart:
+			fmt.Fprintf(&b, " …%d levels… ", cut)
+		}
+	}
 	return b.String()
 }
 
+// write writes one level.
 func (p *place) write(b *strings.Builder) {
-	if p.up != nil {
-		p.up.write(b)
-	}
 	switch {
 	case p.list:
 		fmt.Fprintf(b, "[%d]", p.index)
@@ -57,7 +75,10 @@ func plainOrQuoted(s string) string {
 	return quote(s)
 }
 
-// isPlain reports whether s may stand in a place without quotes.
+// maxShown is how many characters of a key or a value a message shows.
+const maxShown = 60
+
+// isPlain reports whether s may stand in a place as it is.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -65,14 +86,13 @@ func isPlain(s string) bool {
 			return false
 		}
 	}
-	return s != ""
+	return s != "" && len(s) <= maxShown
 }
 
 // quote shows s in a message: printable, and never longer than a line.
 func quote(s string) string {
-	const limit = 60
-	if r := []rune(s); len(r) > limit {
-		return strconv.Quote(string(r[:limit])) + "…"
+	if r := []rune(s); len(r) > maxShown {
+		return strconv.Quote(string(r[:maxShown])) + "…"
 	}
 	return strconv.Quote(s)
 }
