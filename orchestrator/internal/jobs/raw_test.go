@@ -98,7 +98,9 @@ func TestAFullDiskHasRoomForAResult(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("no result within 20 s")
 		_ = os.Remove(filepath.Join(w.Data, "ballast"))
-		_ = <-ended
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
 }
 

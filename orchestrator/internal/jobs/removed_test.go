@@ -80,6 +80,11 @@ func TestCancelReachesATool(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"that was stopped": func(t *testing.T, _ *world, r *record) {
+			if err := r.Tool.signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+		},
 	} {
 		for _, force := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
