@@ -192,7 +192,12 @@ func CheckDir(dir string) error {
 			WithHint("give the directory of an OpenTofu root module")
 	}
 	for _, f := range files {
-		if err := readable(f); err != nil {
+		err := readable(f)
+		switch {
+		case errors.Is(err, durable.ErrNotRegular):
+			return orchestrator.Errorf(orchestrator.CodeInvalid, "the daemon cannot read %s: %w", f, err).
+				WithHint("move it away: tofu reads every *.tf and *.tofu there")
+		case err != nil:
 			return orchestrator.Errorf(orchestrator.CodeInvalid, "the daemon cannot read %s: %w", f, err).
 				WithHint("give the daemon's user (uid %d) read access", os.Getuid())
 		}

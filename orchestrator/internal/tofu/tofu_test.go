@@ -229,6 +229,9 @@ func TestCheckDir(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := tofu.CheckDir(empty); err == nil || !strings.Contains(err.Error(), "move it away") {
+		t.Errorf("error %v, want what to do about a pipe", err)
+	}
 	for name, err := range map[string]error{"directory": tofu.CheckDir(empty), "file": tofu.CheckFile("--var-file", pipe)} {
 		if !errors.Is(err, orchestrator.ErrInvalid) || !strings.Contains(err.Error(), pipe+": not a regular file but a named pipe") {
 			t.Errorf("%s: error %v, want a refusal that names the pipe", name, err)
