@@ -44,8 +44,9 @@ func TestTwiceInterruptedOrKilledTheNextApplyFollows(t *testing.T) {
 			s.daemon.until(t, "the provider hangs up", func() bool { return s.daemon.gone > 0 })
 			_ = cmd.Process.Signal(syscall.SIGINT)
 		},
-		"killed": func(_ *testing.T, _ *site, cmd *exec.Cmd) {
+		"killed": func(t *testing.T, s *site, cmd *exec.Cmd) {
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the provider too
+			s.daemon.until(t, "the daemon notices", func() bool { return s.daemon.gone > 0 })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
