@@ -330,8 +330,8 @@ func (r *root) spawnApply(args ...string) *tofuClient {
 func (s *site) runIDs(workspace string) []orchestrator.RunID {
 	s.t.Helper()
 	var ids []orchestrator.RunID
-	for _, e := range s.events("--workspace", workspace) {
-		if e.Kind == orchestrator.EventRunSubmitted {
+	for _, e := range s.events() { // unfiltered: the daemon may never have heard of the workspace
+		if e.Workspace == workspace && e.Kind == orchestrator.EventRunSubmitted {
 			ids = append(ids, e.Run)
 		}
 	}
