@@ -243,14 +243,16 @@ func (t *tx) ensured(ctx context.Context, w orchestrator.Workspace, p *provision
 		}
 		switch {
 		case !run.State.Final() && same:
-			return t.answer(ctx, p, run)
+			p.Run, out.Run = run.ID, run
+			return out, nil
 		case !run.State.Final():
 			out.Run, out.Waiting = run, true
 			return out, nil
 		case run.State == orchestrator.RunSucceeded && same && !was.Released:
 			p.Succeeded, p.answered = true, true
 			p.places = e.placesDigest()
-			return t.answer(ctx, p, run)
+			p.Run, out.Run = run.ID, run
+			return out, nil
 		case run.State == orchestrator.RunFailed && was.places == e.placesDigest():
 			resumed, err := t.resumeFor(ctx, run, e)
 			if err != nil || resumed.ID != "" {
@@ -289,11 +291,6 @@ func (t *tx) candidate(ctx context.Context, p provisionRow, e Ensure) (run orche
 	}
 	run, err = runByID(ctx, t, p.Run)
 	return run, err == nil, err
-}
-
-func (t *tx) answer(_ context.Context, p *provisionRow, run orchestrator.Run) (orchestrator.Ensured, error) {
-	p.Run = run.ID
-	return orchestrator.Ensured{Run: run}, nil
 }
 
 // sameWork reports whether a run does, or did, what e asks for. One that somebody
