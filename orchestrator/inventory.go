@@ -26,6 +26,14 @@ type Inventory struct {
 // Name returns the inventory's name, `tf:<workspace>`.
 func (i Inventory) Name() string { return InventoryName(i.Workspace) }
 
+// NamesNoHosts refuses to play against the inventory, which names no hosts: a
+// play would converge nobody and Ansible call it a success. then is the command
+// that goes on once hosts are declared.
+func (i Inventory) NamesNoHosts(then string) *Error {
+	return Errorf(CodeRefused, "refused: the inventory %s names no hosts", i.Name()).
+		WithHint("name hosts in the output hosts or ansible_inventory, then: %s", then)
+}
+
 // Admission is the ledger's word that a host of an inventory may be played
 // against: its key is pinned and it was onboarded. It ends with the pin.
 type Admission struct {

@@ -18,6 +18,7 @@ import (
 // Ledger is what the engine needs of the ledger.
 type Ledger interface {
 	jobs.Queue
+	Workspace(ctx context.Context, name string) (orchestrator.Workspace, error)
 	Inventory(ctx context.Context, workspace string) (orchestrator.Inventory, error)
 	Inventories(ctx context.Context) ([]orchestrator.Inventory, error)
 	Pins(ctx context.Context, filter orchestrator.PinFilter) ([]orchestrator.Pin, error)
@@ -30,10 +31,12 @@ type Publisher interface {
 	Pins(ctx context.Context, pins []orchestrator.Pin) error
 	Remove(workspace string) error
 	All(ctx context.Context, inventories []orchestrator.Inventory, pins []orchestrator.Pin) error
+	// Verify refuses an inventory whose published copy is lost or changed.
+	Verify(inv orchestrator.Inventory) error
 }
 
 // Handlers are the step kinds' handlers. A standalone `workspace apply` and
-// `host onboard`, and a leave play, are the same work as the steps.
+// `host onboard`, a leave play and a `playbook run` are the same work as the steps.
 type Handlers struct {
 	TofuApply   jobs.Handler
 	SSHWait     jobs.Handler
@@ -113,7 +116,7 @@ func (e *Engine) handler(j orchestrator.Job) (jobs.Handler, error) {
 		return e.cfg.Handlers.HostOnboard, nil
 	case j.StepKind == orchestrator.StepSSHWait:
 		return e.cfg.Handlers.SSHWait, nil
-	case j.StepKind == orchestrator.StepAnsiblePlay, j.Kind == orchestrator.JobLeavePlay:
+	case j.StepKind == orchestrator.StepAnsiblePlay, j.Kind == orchestrator.JobLeavePlay, j.Kind == orchestrator.JobPlaybookRun:
 		return e.cfg.Handlers.AnsiblePlay, nil
 	default:
 		return nil, orchestrator.Errorf(orchestrator.CodeInternal, "there is no handler for job %s (%s %s)", j.ID, j.Kind, j.StepKind)

@@ -58,7 +58,9 @@ func (p *press) Inventory(context.Context, orchestrator.Inventory) error {
 }
 
 func (p *press) Pins(context.Context, []orchestrator.Pin) error { return p.note("pins") }
-func (p *press) Remove(workspace string) error                  { return p.note("remove " + workspace) }
+func (p *press) Verify(orchestrator.Inventory) error            { return p.err }
+
+func (p *press) Remove(workspace string) error { return p.note("remove " + workspace) }
 func (p *press) All(context.Context, []orchestrator.Inventory, []orchestrator.Pin) error {
 	return p.note("all")
 }

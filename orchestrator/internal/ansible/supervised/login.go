@@ -47,8 +47,7 @@ func Current(row orchestrator.Inventory, chain *orchestrator.Run) (*inventory.In
 		if chain != nil {
 			then = chain.ReapplyCommand()
 		}
-		return nil, orchestrator.Errorf(orchestrator.CodeRefused, "refused: the inventory %s names no hosts", row.Name()).
-			WithHint("name hosts in the output hosts or ansible_inventory, then: %s", then)
+		return nil, row.NamesNoHosts(then)
 	}
 	return inv, nil
 }
