@@ -19,10 +19,13 @@ const (
 	// JobLeavePlay is the playbook that an `exocomp_provision` runs when it is
 	// destroyed.
 	JobLeavePlay JobKind = "leave-play"
+	// JobPlaybookRun is a playbook against a standing inventory, outside any
+	// chain: `exocomp playbook run`, or a schedule's fire.
+	JobPlaybookRun JobKind = "playbook-run"
 )
 
 // JobKinds lists every kind.
-var JobKinds = []JobKind{JobStep, JobWorkspaceApply, JobHostOnboard, JobLeavePlay}
+var JobKinds = []JobKind{JobStep, JobWorkspaceApply, JobHostOnboard, JobLeavePlay, JobPlaybookRun}
 
 // JobState is where a job stands.
 type JobState string
@@ -95,7 +98,12 @@ type JobSpec struct {
 	AcceptLost    bool      `json:"accept_lost,omitempty"`    // workspace-apply
 	SSHIdentities []string  `json:"ssh_identities,omitempty"` // host-onboard: absolute paths
 	RefreshOnly   bool      `json:"refresh_only,omitempty"`   // workspace-apply: capture the outputs, apply nothing
-	Play          *PlaySpec `json:"play,omitempty"`           // leave-play
+	Play          *PlaySpec `json:"play,omitempty"`           // leave-play, playbook-run
+	Args          []string  `json:"args,omitempty"`           // playbook-run: passed to ansible-playbook, from an allow-list
+	Egress        []int     `json:"egress,omitempty"`         // playbook-run: TCP ports besides 22
+	NoAdmit       bool      `json:"no_admit,omitempty"`       // playbook-run: refuse hosts that are not admitted
+	KeepGoing     bool      `json:"keep_going,omitempty"`     // playbook-run: play against the others where one cannot be admitted
+	Schedule      string    `json:"schedule,omitempty"`       // the schedule that fired it, or empty
 }
 
 // Turn is a place in a workspace's queue, first in, first out. The oldest open

@@ -63,6 +63,11 @@ func jobSpecToWire(s orchestrator.JobSpec) *exocompv1.JobSpec {
 		SshIdentities: s.SSHIdentities,
 		RefreshOnly:   s.RefreshOnly,
 		Play:          playSpecToWire(s.Play),
+		Args:          s.Args,
+		Egress:        convert(s.Egress, portToWire),
+		NoAdmit:       s.NoAdmit,
+		KeepGoing:     s.KeepGoing,
+		Schedule:      s.Schedule,
 	}
 }
 
@@ -74,6 +79,11 @@ func jobSpecFromWire(s *exocompv1.JobSpec) orchestrator.JobSpec {
 		SSHIdentities: s.GetSshIdentities(),
 		RefreshOnly:   s.GetRefreshOnly(),
 		Play:          optional(s.GetPlay(), playSpecFromWire),
+		Args:          s.GetArgs(),
+		Egress:        convert(s.GetEgress(), portFromWire),
+		NoAdmit:       s.GetNoAdmit(),
+		KeepGoing:     s.GetKeepGoing(),
+		Schedule:      s.GetSchedule(),
 	}
 }
 

@@ -100,3 +100,29 @@ func TestSnapshotsInUse(t *testing.T) {
 		t.Errorf("in use later %q, want the unfinished run's and not the old one's", got)
 	}
 }
+
+func TestSnapshotsOfStandaloneJobsInUse(t *testing.T) {
+	l, now := atTime(t)
+	digest := func(name string) string { return "sha256:" + strings.Repeat(name, 64) }
+	submit := func(workspace, name string) orchestrator.Job {
+		t.Helper()
+		ref := orchestrator.PlaybookRef{Path: "/site.yml", Entry: "site.yml", Digest: digest(name)}
+		return must(l.SubmitJob(t.Context(), orchestrator.NewJob{
+			Kind: orchestrator.JobPlaybookRun, Workspace: workspace,
+			Spec: orchestrator.JobSpec{Play: &orchestrator.PlaySpec{Playbook: ref}},
+		}))(t)
+	}
+	addWorkspace(t, l, "edge")
+	submit("edge", "1")
+	finish(t, l, claim(t, l), orchestrator.Outcome{}) // ended long ago
+	submit("edge", "2")
+	if j := claim(t, l); true {
+		must(l.InterruptJob(t.Context(), j.ID, j.Attempt.Token, "a crash", true))(t) // may be redriven
+	}
+	submit("edge", "3") // queued
+	*now = now.Add(orchestrator.LogRetention)
+	got := must(l.SnapshotsInUse(t.Context(), *now))(t)
+	if want := []string{digest("2"), digest("3")}; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+		t.Errorf("in use %q\nwant %q", got, want)
+	}
+}

@@ -31,6 +31,7 @@ const (
 	JobKind_JOB_KIND_WORKSPACE_APPLY JobKind = 2
 	JobKind_JOB_KIND_HOST_ONBOARD    JobKind = 3
 	JobKind_JOB_KIND_LEAVE_PLAY      JobKind = 4
+	JobKind_JOB_KIND_PLAYBOOK_RUN    JobKind = 5
 )
 
 // Enum value maps for JobKind.
@@ -41,6 +42,7 @@ var (
 		2: "JOB_KIND_WORKSPACE_APPLY",
 		3: "JOB_KIND_HOST_ONBOARD",
 		4: "JOB_KIND_LEAVE_PLAY",
+		5: "JOB_KIND_PLAYBOOK_RUN",
 	}
 	JobKind_value = map[string]int32{
 		"JOB_KIND_UNSPECIFIED":     0,
@@ -48,6 +50,7 @@ var (
 		"JOB_KIND_WORKSPACE_APPLY": 2,
 		"JOB_KIND_HOST_ONBOARD":    3,
 		"JOB_KIND_LEAVE_PLAY":      4,
+		"JOB_KIND_PLAYBOOK_RUN":    5,
 	}
 )
 
@@ -406,8 +409,18 @@ type JobSpec struct {
 	AcceptLost    bool                   `protobuf:"varint,3,opt,name=accept_lost,json=acceptLost,proto3" json:"accept_lost,omitempty"`
 	SshIdentities []string               `protobuf:"bytes,4,rep,name=ssh_identities,json=sshIdentities,proto3" json:"ssh_identities,omitempty"`
 	RefreshOnly   bool                   `protobuf:"varint,5,opt,name=refresh_only,json=refreshOnly,proto3" json:"refresh_only,omitempty"`
-	// leave-play.
-	Play          *PlaySpec `protobuf:"bytes,6,opt,name=play,proto3" json:"play,omitempty"`
+	// leave-play, playbook-run.
+	Play *PlaySpec `protobuf:"bytes,6,opt,name=play,proto3" json:"play,omitempty"`
+	// playbook-run: passed to ansible-playbook, in their long form.
+	Args []string `protobuf:"bytes,7,rep,name=args,proto3" json:"args,omitempty"`
+	// playbook-run: TCP ports besides 22.
+	Egress []int64 `protobuf:"varint,8,rep,packed,name=egress,proto3" json:"egress,omitempty"`
+	// playbook-run: refuse hosts that are not admitted.
+	NoAdmit bool `protobuf:"varint,9,opt,name=no_admit,json=noAdmit,proto3" json:"no_admit,omitempty"`
+	// playbook-run: play against the others where one host cannot be admitted.
+	KeepGoing bool `protobuf:"varint,10,opt,name=keep_going,json=keepGoing,proto3" json:"keep_going,omitempty"`
+	// The schedule that fired it, or empty.
+	Schedule      string `protobuf:"bytes,11,opt,name=schedule,proto3" json:"schedule,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -482,6 +495,41 @@ func (x *JobSpec) GetPlay() *PlaySpec {
 		return x.Play
 	}
 	return nil
+}
+
+func (x *JobSpec) GetArgs() []string {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *JobSpec) GetEgress() []int64 {
+	if x != nil {
+		return x.Egress
+	}
+	return nil
+}
+
+func (x *JobSpec) GetNoAdmit() bool {
+	if x != nil {
+		return x.NoAdmit
+	}
+	return false
+}
+
+func (x *JobSpec) GetKeepGoing() bool {
+	if x != nil {
+		return x.KeepGoing
+	}
+	return false
+}
+
+func (x *JobSpec) GetSchedule() string {
+	if x != nil {
+		return x.Schedule
+	}
+	return ""
 }
 
 // PlaySpec is a playbook for a workspace's inventory outside a chain.
@@ -1085,7 +1133,7 @@ const file_exocomp_v1_job_proto_rawDesc = "" +
 	"finishedAt\"1\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\xcc\x01\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xce\x02\n" +
 	"\aJobSpec\x12\x14\n" +
 	"\x05hosts\x18\x01 \x03(\tR\x05hosts\x12\x16\n" +
 	"\x06rotate\x18\x02 \x01(\bR\x06rotate\x12\x1f\n" +
@@ -1093,7 +1141,14 @@ const file_exocomp_v1_job_proto_rawDesc = "" +
 	"acceptLost\x12%\n" +
 	"\x0essh_identities\x18\x04 \x03(\tR\rsshIdentities\x12!\n" +
 	"\frefresh_only\x18\x05 \x01(\bR\vrefreshOnly\x12(\n" +
-	"\x04play\x18\x06 \x01(\v2\x14.exocomp.v1.PlaySpecR\x04play\"z\n" +
+	"\x04play\x18\x06 \x01(\v2\x14.exocomp.v1.PlaySpecR\x04play\x12\x12\n" +
+	"\x04args\x18\a \x03(\tR\x04args\x12\x16\n" +
+	"\x06egress\x18\b \x03(\x03R\x06egress\x12\x19\n" +
+	"\bno_admit\x18\t \x01(\bR\anoAdmit\x12\x1d\n" +
+	"\n" +
+	"keep_going\x18\n" +
+	" \x01(\bR\tkeepGoing\x12\x1a\n" +
+	"\bschedule\x18\v \x01(\tR\bschedule\"z\n" +
 	"\bPlaySpec\x123\n" +
 	"\bplaybook\x18\x01 \x01(\v2\x17.exocomp.v1.PlaybookRefR\bplaybook\x12\x12\n" +
 	"\x04vars\x18\x02 \x01(\fR\x04vars\x12%\n" +
@@ -1124,13 +1179,14 @@ const file_exocomp_v1_job_proto_rawDesc = "" +
 	"\x06follow\x18\x03 \x01(\bR\x06follow\"=\n" +
 	"\x0fReadLogResponse\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data*\x88\x01\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data*\xa3\x01\n" +
 	"\aJobKind\x12\x18\n" +
 	"\x14JOB_KIND_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rJOB_KIND_STEP\x10\x01\x12\x1c\n" +
 	"\x18JOB_KIND_WORKSPACE_APPLY\x10\x02\x12\x19\n" +
 	"\x15JOB_KIND_HOST_ONBOARD\x10\x03\x12\x17\n" +
-	"\x13JOB_KIND_LEAVE_PLAY\x10\x04*\xb5\x01\n" +
+	"\x13JOB_KIND_LEAVE_PLAY\x10\x04\x12\x19\n" +
+	"\x15JOB_KIND_PLAYBOOK_RUN\x10\x05*\xb5\x01\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10JOB_STATE_QUEUED\x10\x01\x12\x15\n" +

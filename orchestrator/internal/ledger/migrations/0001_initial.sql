@@ -16,7 +16,7 @@ CREATE TABLE step_kind (name TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
 INSERT INTO step_kind (name) VALUES ('tofu-apply'), ('ssh-wait'), ('host-onboard'), ('ansible-play');
 
 CREATE TABLE job_kind (name TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
-INSERT INTO job_kind (name) VALUES ('step'), ('workspace-apply'), ('host-onboard'), ('leave-play');
+INSERT INTO job_kind (name) VALUES ('step'), ('workspace-apply'), ('host-onboard'), ('leave-play'), ('playbook-run');
 
 -- The state machines. Triggers below refuse every other change.
 CREATE TABLE step_transition (

@@ -1,6 +1,7 @@
 // Package play is the handler of step 4: the user's playbook, from its
-// snapshot, against the inventory that step 1 captured; and of a leave play, the
-// playbook that a resource runs when it is destroyed.
+// snapshot, against the inventory that step 1 captured; of a leave play, the
+// playbook that a resource runs when it is destroyed; and of a playbook run,
+// against the inventory as it stands.
 //
 // Running it again is safe as far as the user's play is: Ansible plays are
 // written to converge. Within one attempt it runs exactly once; a crash that
@@ -71,7 +72,7 @@ func onboardCommand(workspace string, hosts []string) string {
 type work struct {
 	spec     orchestrator.PlaySpec
 	args     []string
-	chain    *orchestrator.Run // whose step it is; nil for a leave play
+	chain    *orchestrator.Run // whose step it is; nil for a standalone job
 	resource bool              // an exocomp_provision asked for it
 }
 
@@ -80,7 +81,7 @@ func (h *Handler) work(ctx context.Context, j orchestrator.Job) (work, error) {
 		if j.Spec.Play == nil {
 			return work{}, orchestrator.Errorf(orchestrator.CodeInternal, "job %s names no playbook", j.ID)
 		}
-		return work{spec: *j.Spec.Play, resource: true}, nil
+		return work{spec: *j.Spec.Play, args: j.Spec.Args, resource: j.Kind == orchestrator.JobLeavePlay}, nil
 	}
 	run, err := h.Ledger.Run(ctx, j.Run)
 	if err != nil {
