@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/inventory/inventorytest"
 )
 
 // FuzzDerive holds that any output is refused with a place, or becomes an
 // inventory that reads back as itself and that Ansible has nothing to evaluate in.
 func FuzzDerive(f *testing.F) {
-	for _, source := range valid {
+	for _, source := range inventorytest.Valid {
 		f.Add("ansible_inventory", []byte(source))
 	}
 	f.Add("hosts", []byte(`{"a":{"ansible_host":"::1"},"b":null}`))

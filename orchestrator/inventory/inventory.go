@@ -42,7 +42,7 @@ const (
 // Inventory is a valid, normalized inventory of one workspace. It is
 // immutable: [Inventory.Overlay] returns another one.
 type Inventory struct {
-	Workspace string
+	Workspace string // empty for what [Merge] returns
 	// Captured counts the outputs that it was derived from; zero for one that
 	// was read back or handed over.
 	Captured int

@@ -35,13 +35,7 @@ func Render(inv *Inventory) ([]byte, error) {
 		w.vars(all.vars)
 	}
 	w.b.WriteString(",\n    \"children\": {")
-	top := []string{groupTofu}
-	for name, g := range inv.groups {
-		if name != groupAll && len(g.parents) == 0 {
-			top = append(top, name)
-		}
-	}
-	sort.Strings(top)
+	top := inv.topGroups()
 	for i, name := range top {
 		w.item(i, 6)
 		w.group(name, 6)
@@ -53,6 +47,18 @@ func Render(inv *Inventory) ([]byte, error) {
 			"the inventory of workspace %s is %d bytes long; it may have %d MiB", inv.Workspace, n, MaxSize>>20)
 	}
 	return w.b.Bytes(), nil
+}
+
+// topGroups returns the groups right below `all`, sorted; `tf` is one.
+func (inv *Inventory) topGroups() []string {
+	top := []string{groupTofu}
+	for name, g := range inv.groups {
+		if name != groupAll && len(g.parents) == 0 {
+			top = append(top, name)
+		}
+	}
+	sort.Strings(top)
+	return top
 }
 
 // Digest returns the digest of a rendered inventory, `sha256:<hex>`.

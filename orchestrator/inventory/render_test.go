@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/inventory/inventorytest"
 )
 
 func TestRenderShape(t *testing.T) {
@@ -80,7 +81,7 @@ func TestRenderSize(t *testing.T) {
 }
 
 func TestParseRoundTrip(t *testing.T) {
-	for name, source := range valid {
+	for name, source := range inventorytest.Valid {
 		t.Run(name, func(t *testing.T) { roundTrip(t, mustTree(t, source)) })
 	}
 }
