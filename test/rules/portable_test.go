@@ -8,15 +8,15 @@ import (
 )
 
 // TestClientsBuildElsewhere builds, for the systems on which people run OpenTofu
-// and Ansible, the provider and all that it and the inventory executable import. The
+// and Ansible, the provider, the inventory executable and all that they import. The
 // daemon and the CLI are for Linux. The first build for a system takes a minute,
 // for the standard library; the build cache keeps it.
 func TestClientsBuildElsewhere(t *testing.T) {
 	var patterns []string
 	for _, file := range sources(t) {
 		pattern := module + file.dir
-		client := slices.Contains(clients["provider"], file.dir) || within(file.dir, "provider") && !file.test
-		if client && !slices.Contains(patterns, pattern) {
+		own := within(file.dir, "provider") || within(file.dir, "inventory-plugin")
+		if (slices.Contains(clients["provider"], file.dir) || own && !file.test) && !slices.Contains(patterns, pattern) {
 			patterns = append(patterns, pattern)
 		}
 	}
