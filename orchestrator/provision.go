@@ -126,7 +126,7 @@ func (e EnsureRun) Validate() error {
 	var m Mistakes
 	m.Add(ValidateWorkspaceName(e.Workspace))
 	m.Add(validateOwner(e.Owner))
-	m.Add(e.Spec.Validate())
+	m.Add(e.Spec.Validate(RunProvision))
 	for name := range e.Env {
 		m.Add(ValidateEnvName(name))
 	}

@@ -14,16 +14,21 @@ type RunKind string
 const (
 	// RunProvision is the chain of four steps.
 	RunProvision RunKind = "provision"
+	// RunHandoff is the chain of two: it applies, pins, and plays as the
+	// inventory's own user. It waits for nobody and onboards nobody.
+	RunHandoff RunKind = "handoff"
 )
 
 // RunKinds lists every kind.
-var RunKinds = []RunKind{RunProvision}
+var RunKinds = []RunKind{RunProvision, RunHandoff}
 
 // Steps returns the chain of a kind, in order.
 func (k RunKind) Steps() []StepKind {
 	switch k {
 	case RunProvision:
 		return []StepKind{StepTofuApply, StepSSHWait, StepHostOnboard, StepAnsiblePlay}
+	case RunHandoff:
+		return []StepKind{StepTofuApply, StepAnsiblePlay}
 	default:
 		return nil
 	}
@@ -81,7 +86,7 @@ type Run struct {
 	Workspace   string    `json:"workspace,omitempty"`
 	State       RunState  `json:"state"`
 	Spec        RunSpec   `json:"spec"`
-	Inventory   string    `json:"inventory,omitempty"` // digest that step 1 recorded and steps 2 to 4 require; empty before
+	Inventory   string    `json:"inventory,omitempty"` // digest that step 1 recorded and the later ones require; empty before
 	Resource    bool      `json:"resource,omitempty"`  // an exocomp_provision asked for it
 	SubmittedBy Peer      `json:"submitted_by,omitzero"`
 	CreatedAt   time.Time `json:"created_at,omitzero"`
@@ -120,8 +125,23 @@ func (r *Run) ResumeCommand(words ...string) string {
 	return ShellCommand(append([]string{"exocomp", "provision", "resume", r.Workspace}, words...)...)
 }
 
-// ReapplyCommand is what continues the run at its second or third step once the
-// configuration that its inventory comes from is corrected.
+// FollowsInventory reports whether the run, resumed at a step of that kind, goes
+// on with the inventory that its workspace has by then: nothing was done yet for
+// the hosts of the one before. A play after an onboarding requires the inventory
+// that was onboarded, and an apply captures anew.
+func (r *Run) FollowsInventory(kind StepKind) bool {
+	switch kind {
+	case StepSSHWait, StepHostOnboard:
+		return true
+	case StepAnsiblePlay:
+		return r.Kind == RunHandoff
+	default:
+		return false
+	}
+}
+
+// ReapplyCommand is what continues the run at a step that follows the inventory
+// once the configuration that this comes from is corrected.
 func (r *Run) ReapplyCommand() string {
 	if r.AppliedByCaller() {
 		return "tofu apply, where the exocomp_provision is"
@@ -135,16 +155,16 @@ func (r *Run) AnotherCommand() string {
 	case r.AppliedByCaller():
 		return "tofu apply, where the exocomp_provision is"
 	case r.Spec.Playbook.Path == "":
-		return "exocomp provision run " + r.Workspace + " PLAYBOOK"
+		return "exocomp " + string(r.Kind) + " run " + r.Workspace + " PLAYBOOK"
 	}
-	return ShellCommand("exocomp", "provision", "run", r.Workspace, r.Spec.Playbook.Path)
+	return ShellCommand("exocomp", string(r.Kind), "run", r.Workspace, r.Spec.Playbook.Path)
 }
 
 // InventoryChanged refuses to go on with a run for which step 1 captured another
 // inventory than there is now.
 func (r *Run) InventoryChanged() *Error {
 	return Errorf(CodeRefused, "the inventory %s has changed since this run captured it", InventoryName(r.Workspace)).
-		WithHint("its hosts were onboarded as they were then; start another run: %s", r.AnotherCommand())
+		WithHint("what was done is for its hosts as they were then; start another run: %s", r.AnotherCommand())
 }
 
 // DefaultSSHWait bounds step 2 unless `--ssh-wait` says otherwise.
@@ -156,7 +176,7 @@ type RunSpec struct {
 	Playbook        PlaybookRef   `json:"playbook"`
 	OnboardPlaybook *PlaybookRef  `json:"onboard_playbook,omitempty"` // nil: the seeded one
 	Args            []string      `json:"args,omitempty"`             // passed to ansible-playbook in step 4, from an allow-list
-	SSHWait         time.Duration `json:"ssh_wait_ns"`                // nanoseconds in JSON
+	SSHWait         time.Duration `json:"ssh_wait_ns,omitempty"`      // nanoseconds in JSON; 0 for a handoff, which does not wait
 	Egress          []int         `json:"egress,omitempty"`           // TCP ports besides 22
 	SSHIdentities   []string      `json:"ssh_identities,omitempty"`   // absolute paths on the daemon's host
 	AcceptLost      bool          `json:"accept_lost,omitempty"`      // go on although creates may be lost
@@ -176,14 +196,22 @@ type PlaybookRef struct {
 	Digest string `json:"digest"` // the snapshot's, `sha256:<hex>`
 }
 
-// Validate reports every mistake in s together, as one [CodeInvalid] error.
-func (s RunSpec) Validate() error {
+// Validate reports every mistake in s, for a run of that kind, together, as one
+// [CodeInvalid] error.
+func (s RunSpec) Validate(kind RunKind) error {
 	var m Mistakes
 	s.Playbook.validate(&m, "playbook")
-	if s.OnboardPlaybook != nil {
+	switch {
+	case s.OnboardPlaybook == nil:
+	case kind == RunHandoff:
+		m.Addf("a handoff onboards nobody: leave the onboarding playbook out")
+	default:
 		s.OnboardPlaybook.validate(&m, "onboard playbook")
 	}
-	if s.SSHWait <= 0 || s.SSHWait > 24*time.Hour {
+	switch {
+	case kind == RunHandoff && s.SSHWait != 0:
+		m.Addf("a handoff does not wait for SSH: leave --ssh-wait out")
+	case kind != RunHandoff && (s.SSHWait <= 0 || s.SSHWait > 24*time.Hour):
 		m.Addf("--ssh-wait %s is not above 0s and at most 24h", s.SSHWait)
 	}
 	for _, p := range s.Egress {
@@ -243,11 +271,17 @@ type NewRun struct {
 	Origin   StepOrigin // who does the work of step 1; empty: the run
 }
 
-// ResumeRun asks to continue a failed run at its failed step.
+// ResumeRun asks to continue a failed run at its failed step or, with From, for
+// a new run that takes over what this one did before a step.
 type ResumeRun struct {
 	Run  RunID
 	Spec RunSpec // replaces the run's own
 	By   Peer
+	// From is the first step that the new run does itself; empty: the run itself
+	// goes on.
+	From StepKind
+	// FailedOnly leaves out the hosts for which the failed step has done its work.
+	FailedOnly bool
 }
 
 // RunFilter selects runs, newest first; empty fields select all.

@@ -59,6 +59,7 @@ type StepTrigger string
 const (
 	TriggerRelease StepTrigger = "release" // the step before it succeeded, or the turn came
 	TriggerSupply  StepTrigger = "supply"  // the caller did the work of the step
+	TriggerTake    StepTrigger = "take"    // another run did the work of the step, and this one takes it over
 	TriggerStart   StepTrigger = "start"   // a worker claimed the job
 	TriggerPark    StepTrigger = "park"    // the plan needs a person
 	TriggerApprove StepTrigger = "approve" // a person said yes
@@ -81,6 +82,7 @@ type StepTransition struct {
 var StepTransitions = []StepTransition{
 	{StepBlocked, TriggerRelease, StepReady},
 	{StepBlocked, TriggerSupply, StepSucceeded},
+	{StepBlocked, TriggerTake, StepSucceeded},
 	{StepBlocked, TriggerCancel, StepCancelled},
 	{StepReady, TriggerStart, StepRunning},
 	{StepReady, TriggerCancel, StepCancelled},
@@ -123,6 +125,7 @@ type Step struct {
 	Kind          StepKind   `json:"kind"`
 	State         StepState  `json:"state"`
 	Origin        StepOrigin `json:"origin,omitempty"`
+	TakenFrom     RunID      `json:"taken_from,omitempty"` // the run whose result it is, where this one took it over; or empty
 	Attempts      int        `json:"attempts"`             // attempts so far
 	CrashAttempts int        `json:"crash_attempts"`       // of those, cut short by a crash since the last resume
 	Job           JobID      `json:"job,omitempty"`        // the newest attempt's job, or empty
@@ -130,13 +133,16 @@ type Step struct {
 	Report        *Report    `json:"report,omitempty"`     // what the newest attempt did; nil until it has ended
 	StartedAt     time.Time  `json:"started_at,omitzero"`  // of the newest attempt; zero before the first
 	FinishedAt    time.Time  `json:"finished_at,omitzero"` // set iff the state is final
+	// Only are the hosts that the step deals with since a resume of the failed
+	// ones; none: all of the inventory.
+	Only []string `json:"only,omitempty"`
 }
 
 // StepOrigin says who did the work of a succeeded step.
 type StepOrigin string
 
 const (
-	// OriginRun: the run itself, the ordinary case.
+	// OriginRun: a run, this one unless the step was taken from another.
 	OriginRun StepOrigin = "run"
 	// OriginCaller: the apply that a provider's resource is part of.
 	OriginCaller StepOrigin = "caller"
@@ -181,6 +187,11 @@ const (
 	HostReady       HostState = "ready"   // ssh-wait: banner read
 	HostPinned      HostState = "pinned"  // key recorded or verified
 )
+
+// Failed reports whether the step did not do its work on the host.
+func (s HostState) Failed() bool {
+	return s == HostFailed || s == HostUnreachable || s == HostWaiting
+}
 
 // HostReport is one host's line in a [Report].
 type HostReport struct {

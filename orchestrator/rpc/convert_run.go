@@ -103,11 +103,15 @@ func resumeSpecToWire(s ResumeSpec) *exocompv1.ResumeSpec {
 		SshIdentities:   s.SSHIdentities,
 		AcceptLost:      s.AcceptLost,
 		Args:            s.Args,
+		From:            stepKinds.wire(s.From),
+		FailedOnly:      s.FailedOnly,
 	}
 }
 
 func resumeSpecFromWire(s *exocompv1.ResumeSpec) ResumeSpec {
 	return ResumeSpec{
+		From:            stepKinds.domain(s.GetFrom()),
+		FailedOnly:      s.GetFailedOnly(),
 		Playbook:        optional(s.GetPlaybook(), playbookFromWire),
 		OnboardPlaybook: optional(s.GetOnboardPlaybook(), playbookFromWire),
 		SSHWait:         s.GetSshWait().AsDuration(),

@@ -18,6 +18,8 @@ func stepToWire(s orchestrator.Step) *exocompv1.Step {
 		Report:        reportToWire(s.Report),
 		StartedAt:     timeToWire(s.StartedAt),
 		FinishedAt:    timeToWire(s.FinishedAt),
+		TakenFrom:     string(s.TakenFrom),
+		Only:          s.Only,
 	}
 }
 
@@ -34,6 +36,8 @@ func stepFromWire(s *exocompv1.Step) orchestrator.Step {
 		Report:        reportFromWire(s.GetReport()),
 		StartedAt:     timeFromWire(s.GetStartedAt()),
 		FinishedAt:    timeFromWire(s.GetFinishedAt()),
+		TakenFrom:     orchestrator.RunID(s.GetTakenFrom()),
+		Only:          s.GetOnly(),
 	}
 }
 

@@ -116,7 +116,7 @@ func TestWaitsSurviveARestart(t *testing.T) {
 	svc := rpctest.NewService()
 	d := rpctest.Serve(t, svc)
 	c := d.Dial()
-	run, err := c.SubmitRun(t.Context(), "", "edge", edge(t, svc))
+	run, err := c.SubmitRun(t.Context(), "", orchestrator.RunProvision, "edge", edge(t, svc))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestWaitingIsBoundedByTheReconnectTimeout(t *testing.T) {
 func TestWaitEndsWithItsContext(t *testing.T) {
 	svc := rpctest.NewService()
 	c := rpctest.Serve(t, svc).Dial()
-	run, err := c.SubmitRun(t.Context(), "", "edge", edge(t, svc))
+	run, err := c.SubmitRun(t.Context(), "", orchestrator.RunProvision, "edge", edge(t, svc))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 	svc.cut = conns.cut
 	d.StartOn(conns)
 	c := d.Dial()
-	r, err := c.SubmitRun(bounded(t), "", "edge", edge(t, svc))
+	r, err := c.SubmitRun(bounded(t), "", orchestrator.RunProvision, "edge", edge(t, svc))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,8 +249,8 @@ type cutting struct {
 	calls int
 }
 
-func (s *cutting) SubmitRun(ctx context.Context, key, workspace string, spec orchestrator.RunSpec) (orchestrator.Run, error) {
-	r, err := s.Service.SubmitRun(ctx, key, workspace, spec)
+func (s *cutting) SubmitRun(ctx context.Context, key string, kind orchestrator.RunKind, workspace string, spec orchestrator.RunSpec) (orchestrator.Run, error) {
+	r, err := s.Service.SubmitRun(ctx, key, kind, workspace, spec)
 	if s.calls++; s.calls == 1 {
 		s.cut()
 	}

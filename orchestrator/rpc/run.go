@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 // Runs submits chains and follows them. A ref is a run's id, or a workspace's
 // name for its newest run.
 type Runs interface {
-	SubmitRun(ctx context.Context, key, workspace string, spec orchestrator.RunSpec) (orchestrator.Run, error)
+	SubmitRun(ctx context.Context, key string, kind orchestrator.RunKind, workspace string, spec orchestrator.RunSpec) (orchestrator.Run, error)
 	GetRun(ctx context.Context, ref string) (orchestrator.Run, error)
 	// ListRuns answers the newest first.
 	ListRuns(ctx context.Context, filter orchestrator.RunFilter) ([]orchestrator.Run, error)
@@ -30,7 +31,10 @@ type ResumeSpec struct {
 	Egress          []int
 	SSHIdentities   []string // absolute paths on the daemon's host
 	AcceptLost      bool
-	Args            []string // passed to ansible-playbook in step 4
+	Args            []string // passed to ansible-playbook in the last step
+
+	From       orchestrator.StepKind // the first step that a new run does itself; empty: the run itself goes on
+	FailedOnly bool                  // leave out the hosts for which the failed step has done its work
 }
 
 type runServer struct {
@@ -42,7 +46,8 @@ func (s runServer) SubmitRun(ctx context.Context, req *exocompv1.SubmitRunReques
 	if err := requireKey(req.GetKey()); err != nil {
 		return nil, err
 	}
-	r, err := s.svc.SubmitRun(ctx, req.GetKey(), req.GetWorkspace(), runSpecFromWire(req.GetSpec()))
+	kind := cmp.Or(runKinds.domain(req.GetKind()), orchestrator.RunProvision)
+	r, err := s.svc.SubmitRun(ctx, req.GetKey(), kind, req.GetWorkspace(), runSpecFromWire(req.GetSpec()))
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +87,8 @@ func (s runServer) CancelRun(ctx context.Context, req *exocompv1.CancelRunReques
 }
 
 // SubmitRun implements [Runs].
-func (c *Client) SubmitRun(ctx context.Context, key, workspace string, spec orchestrator.RunSpec) (orchestrator.Run, error) {
-	req := &exocompv1.SubmitRunRequest{Key: keyOr(key), Workspace: workspace, Spec: runSpecToWire(spec)}
+func (c *Client) SubmitRun(ctx context.Context, key string, kind orchestrator.RunKind, workspace string, spec orchestrator.RunSpec) (orchestrator.Run, error) {
+	req := &exocompv1.SubmitRunRequest{Key: keyOr(key), Kind: runKinds.wire(kind), Workspace: workspace, Spec: runSpecToWire(spec)}
 	resp, err := submit(ctx, c, c.stubs.runs.SubmitRun, req)
 	return runFromWire(resp.GetRun()), err
 }

@@ -90,7 +90,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 			}
 			defer func() { _ = c.Close() }()
 			for j := range calls {
-				r, err := c.SubmitRun(t.Context(), fmt.Sprintf("%d/%d", i, j), "edge", spec)
+				r, err := c.SubmitRun(t.Context(), fmt.Sprintf("%d/%d", i, j), orchestrator.RunProvision, "edge", spec)
 				if err != nil {
 					t.Error(err)
 					return
@@ -234,7 +234,7 @@ func TestForeignServicesAreRefused(t *testing.T) {
 func TestPeerReachesTheService(t *testing.T) {
 	svc := rpctest.NewService()
 	d := rpctest.Serve(t, svc)
-	r, err := d.Dial().SubmitRun(t.Context(), "", "edge", edge(t, svc))
+	r, err := d.Dial().SubmitRun(t.Context(), "", orchestrator.RunProvision, "edge", edge(t, svc))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestReaderReadsAndIsDeniedTheRest(t *testing.T) {
 	if _, err := c.ListRuns(t.Context(), orchestrator.RunFilter{}); err != nil {
 		t.Errorf("list runs: %v", err)
 	}
-	_, err := c.SubmitRun(t.Context(), "k", "edge", spec)
+	_, err := c.SubmitRun(t.Context(), "k", orchestrator.RunProvision, "edge", spec)
 	want := "a reader's token may only look at runs, inventories and pins; use the operator's: --token-file FILE or EXOCOMP_TOKEN_FILE=FILE, operator.token beside the socket"
 	if !errors.Is(err, orchestrator.ErrDenied) || err.Error() != want {
 		t.Errorf("submit: %v, want %s", err, want)
@@ -327,7 +327,7 @@ func TestSubmitsAreIdempotentByKey(t *testing.T) {
 	spec := edge(t, svc)
 	var ids []orchestrator.RunID
 	for _, key := range []string{"a", "a", "", ""} {
-		r, err := c.SubmitRun(t.Context(), key, "edge", spec)
+		r, err := c.SubmitRun(t.Context(), key, orchestrator.RunProvision, "edge", spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -340,7 +340,7 @@ func TestSubmitsAreIdempotentByKey(t *testing.T) {
 		t.Errorf("without a key every submit is one of its own: %v", ids)
 	}
 	spec.AcceptLost = true
-	if _, err := c.SubmitRun(t.Context(), "a", "edge", spec); !errors.Is(err, orchestrator.ErrConflict) {
+	if _, err := c.SubmitRun(t.Context(), "a", orchestrator.RunProvision, "edge", spec); !errors.Is(err, orchestrator.ErrConflict) {
 		t.Errorf("the key with other content: %v, want conflict", err)
 	}
 }

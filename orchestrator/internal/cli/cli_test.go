@@ -81,7 +81,7 @@ func chain(t *testing.T) (*rpctest.Service, *rpctest.Daemon) {
 	if _, err := svc.AddWorkspace(ctx, orchestrator.Workspace{Name: "edge", Dir: "/srv/infra", Approval: orchestrator.ApprovalDestructive}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := svc.SubmitRun(ctx, "", "edge", orchestrator.RunSpec{
+	r, err := svc.SubmitRun(ctx, "", orchestrator.RunProvision, "edge", orchestrator.RunSpec{
 		Playbook: orchestrator.PlaybookRef{Path: "/srv/play/site.yml", Entry: "site.yml", Digest: "sha256:" + strings.Repeat("b", 64)},
 		SSHWait:  orchestrator.DefaultSSHWait,
 	})

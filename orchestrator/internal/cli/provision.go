@@ -75,10 +75,10 @@ What stands behind -- is passed to ansible-playbook in step 4: --check, --diff,
 			if spec.OnboardPlaybook, err = a.again(ctx, cl, f.onboard, nil); err != nil {
 				return err
 			}
-			if err := spec.Validate(); err != nil {
+			if err := spec.Validate(orchestrator.RunProvision); err != nil {
 				return err
 			}
-			run, err := cl.SubmitRun(ctx, "", args[0], spec)
+			run, err := cl.SubmitRun(ctx, "", orchestrator.RunProvision, args[0], spec)
 			if err != nil {
 				return err
 			}

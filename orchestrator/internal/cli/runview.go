@@ -96,8 +96,7 @@ func printLastLines(w io.Writer, lines []string, said string) {
 func printHosts(w io.Writer, hosts []orchestrator.HostReport, onlyBad bool, said string) {
 	well := 0
 	for _, h := range hosts {
-		bad := h.State == orchestrator.HostFailed || h.State == orchestrator.HostUnreachable || h.State == orchestrator.HostWaiting
-		if onlyBad && !bad {
+		if onlyBad && !h.State.Failed() {
 			if h.State != orchestrator.HostSkipped {
 				well++
 			}

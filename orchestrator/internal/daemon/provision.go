@@ -67,7 +67,7 @@ func (d *Daemon) prepareEnsure(e orchestrator.EnsureRun) (ledger.Ensure, error) 
 	if err := e.Validate(); err != nil {
 		return out, err
 	}
-	if err := d.checkSpec(&out.Spec); err != nil {
+	if err := d.checkSpec(orchestrator.RunProvision, &out.Spec); err != nil {
 		return out, err
 	}
 	var err error
@@ -265,7 +265,7 @@ func (d *Daemon) prepareEnd(e orchestrator.EndProvision) (ledger.End, error) {
 		spec := orchestrator.RunSpec{
 			Playbook: e.Leave.Playbook, Vars: e.Leave.Vars, SSHIdentities: e.Leave.SSHIdentities, SSHWait: orchestrator.DefaultSSHWait,
 		}
-		if err := d.checkSpec(&spec); err != nil {
+		if err := d.checkSpec(orchestrator.RunProvision, &spec); err != nil {
 			return out, err
 		}
 	}

@@ -19,15 +19,15 @@ import (
 )
 
 // SubmitRun implements [rpc.Runs].
-func (d *Daemon) SubmitRun(ctx context.Context, key, workspace string, spec orchestrator.RunSpec) (orchestrator.Run, error) {
-	if err := d.checkSpec(&spec); err != nil {
+func (d *Daemon) SubmitRun(ctx context.Context, key string, kind orchestrator.RunKind, workspace string, spec orchestrator.RunSpec) (orchestrator.Run, error) {
+	if err := d.checkSpec(kind, &spec); err != nil {
 		return orchestrator.Run{}, err
 	}
 	if err := d.reviewLost(ctx, workspace); err != nil {
 		return orchestrator.Run{}, err
 	}
 	run, _, err := d.ledger.SubmitRun(ctx, orchestrator.NewRun{
-		Key: key, Kind: orchestrator.RunProvision, Workspace: workspace, Spec: spec, By: rpc.PeerFrom(ctx),
+		Key: key, Kind: kind, Workspace: workspace, Spec: spec, By: rpc.PeerFrom(ctx),
 	})
 	return run, err
 }
@@ -35,8 +35,8 @@ func (d *Daemon) SubmitRun(ctx context.Context, key, workspace string, spec orch
 // checkSpec validates a spec against this machine, and gives its arguments their
 // long form: a mistake is refused before anything is created, not by the step
 // that meets it.
-func (d *Daemon) checkSpec(spec *orchestrator.RunSpec) error {
-	if err := spec.Validate(); err != nil {
+func (d *Daemon) checkSpec(kind orchestrator.RunKind, spec *orchestrator.RunSpec) error {
+	if err := spec.Validate(kind); err != nil {
 		return err
 	}
 	var m orchestrator.Mistakes
@@ -173,13 +173,15 @@ func (d *Daemon) ResumeRun(ctx context.Context, ref string, change rpc.ResumeSpe
 	if err := checkKept(run, change); err != nil {
 		return run, err
 	}
-	if err := d.checkSpec(&spec); err != nil {
+	if err := d.checkSpec(run.Kind, &spec); err != nil {
 		return run, err
 	}
 	if err := d.reviewLost(ctx, run.Workspace); err != nil {
 		return run, err
 	}
-	return d.ledger.ResumeRun(ctx, orchestrator.ResumeRun{Run: run.ID, Spec: spec, By: rpc.PeerFrom(ctx)})
+	return d.ledger.ResumeRun(ctx, orchestrator.ResumeRun{
+		Run: run.ID, Spec: spec, By: rpc.PeerFrom(ctx), From: change.From, FailedOnly: change.FailedOnly,
+	})
 }
 
 // checkKept refuses a resume that keeps the run's key files where one of them is

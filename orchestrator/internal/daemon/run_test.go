@@ -45,7 +45,7 @@ func TestAFileThatAnArgumentNamesMustBeInTheTree(t *testing.T) {
 	d := bare(t)
 	ref := d.uploaded(t)
 	check := func(args ...string) error {
-		return d.checkSpec(&orchestrator.RunSpec{Playbook: ref, SSHWait: time.Minute, Args: args})
+		return d.checkSpec(orchestrator.RunProvision, &orchestrator.RunSpec{Playbook: ref, SSHWait: time.Minute, Args: args})
 	}
 	for _, args := range [][]string{
 		nil, {"-e", "a=1"}, {"-e", "@vars/more.yml"}, {"-e@./vars/more.yml"}, {"--limit", "web1,@hosts"}, {"-e", "@link/more.yml"}, {"-e", "mail=a@b"},

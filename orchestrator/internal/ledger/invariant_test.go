@@ -15,12 +15,14 @@ func TestInvariant1StepsFollowTheirPredecessors(t *testing.T) {
 	run := submitRun(t, l, "edge")
 	finish(t, l, claim(t, l), orchestrator.Outcome{})
 	for _, change := range []string{
-		`UPDATE step SET state = 'ready' WHERE seq = 3`,                                                                           // before step 2
-		`UPDATE step SET state = 'ready', finished_at = NULL WHERE seq = 1`,                                                       // again
-		`UPDATE step SET state = 'running', finished_at = NULL WHERE seq = 1`,                                                     // again
-		`UPDATE step SET state = 'succeeded', finished_at = 1 WHERE seq = 2`,                                                      // without running
-		`UPDATE step SET state = 'succeeded', finished_at = 1 WHERE seq = 3`,                                                      // supplied by nobody
-		`INSERT INTO step SELECT run_id, 5, kind, 'ready', origin, 0, 0, 0, NULL, NULL, NULL, NULL, NULL FROM step WHERE seq = 4`, // from nothing
+		`UPDATE step SET taken_from = run_id WHERE seq = 2`,                                                                                   // from itself
+		`UPDATE step SET origin = 'caller' WHERE seq = 2`,                                                                                     // by a caller
+		`UPDATE step SET state = 'ready' WHERE seq = 3`,                                                                                       // before step 2
+		`UPDATE step SET state = 'ready', finished_at = NULL WHERE seq = 1`,                                                                   // again
+		`UPDATE step SET state = 'running', finished_at = NULL WHERE seq = 1`,                                                                 // again
+		`UPDATE step SET state = 'succeeded', finished_at = 1 WHERE seq = 2`,                                                                  // without running
+		`UPDATE step SET state = 'succeeded', finished_at = 1 WHERE seq = 3`,                                                                  // supplied by nobody
+		`INSERT INTO step SELECT run_id, 5, kind, 'ready', origin, NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL FROM step WHERE seq = 4`, // from nothing
 	} {
 		err := l.write(t.Context(), "test", func(tx *tx) error { return tx.exec(t.Context(), change) })
 		wantCode(t, err, orchestrator.CodeInvalid)

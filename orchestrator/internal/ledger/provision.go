@@ -268,7 +268,7 @@ func (t *tx) ensured(ctx context.Context, w orchestrator.Workspace, p *provision
 	}
 	out.Run, err = t.submitRun(ctx, w, orchestrator.NewRun{
 		Kind: orchestrator.RunProvision, Workspace: w.Name, Spec: e.Spec, By: e.By, Resource: true, Origin: origin,
-	}, e.Handed)
+	}, given{handed: e.Handed})
 	if err != nil {
 		return out, err
 	}
@@ -284,7 +284,7 @@ func (t *tx) candidate(ctx context.Context, p provisionRow, e Ensure) (run orche
 		if err != nil || len(runs) == 0 {
 			return run, false, err
 		}
-		return runs[0], true, nil
+		return runs[0], runs[0].Kind == orchestrator.RunProvision, nil
 	}
 	if p.Run == "" {
 		return run, false, nil

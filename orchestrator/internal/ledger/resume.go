@@ -10,34 +10,36 @@ import (
 )
 
 // ResumeRun continues a failed run at its failed step, with r's settings in
-// place of the run's own and its crash counts at zero. At step 2 or 3 it goes on
-// with the inventory that the workspace has now: correcting what an apply
-// captures is what such a failure asks for. Step 4 requires the one that its
-// hosts were onboarded for.
+// place of the run's own and its crash counts at zero. At a step that follows the
+// inventory, see [orchestrator.Run.FollowsInventory], it goes on with the one
+// that the workspace has now: correcting what an apply captures is what such a
+// failure asks for. Where r says from which step, a new run is made instead,
+// which takes over what this one did before it.
 //
 // It is a [orchestrator.CodeConflict], naming what stands in the way, where the
 // run did not fail, where its workspace has a newer run, and while the workspace
 // is held; [orchestrator.CodeRefused] where the inventory is another one than
-// step 4 requires, or names a key file that nobody granted.
+// the step requires, or names a key file that nobody granted, and where no host
+// failed that the step could be limited to.
 func (l *Ledger) ResumeRun(ctx context.Context, r orchestrator.ResumeRun) (run orchestrator.Run, err error) {
-	if err := r.Spec.Validate(); err != nil {
-		return run, err
-	}
 	err = l.write(ctx, "resume run", func(t *tx) error {
 		var err error
 		if run, err = runByID(ctx, t, r.Run); err != nil {
+			return err
+		}
+		if err := r.Spec.Validate(run.Kind); err != nil {
+			return err
+		}
+		if r.From != "" {
+			run, err = t.takeOver(ctx, &run, r)
 			return err
 		}
 		w, err := mayResume(ctx, t, &run)
 		if err != nil {
 			return err
 		}
-		turn, held, err := holder(ctx, t, w.Name)
-		if err != nil {
+		if err := free(ctx, t, w); err != nil {
 			return err
-		}
-		if held {
-			return heldBy(turn, "resume the run when that is done")
 		}
 		if run.FailedStep().Kind == orchestrator.StepTofuApply {
 			if err := refuseLost(w, r.Spec.AcceptLost); err != nil {
@@ -55,6 +57,15 @@ func (l *Ledger) ResumeRun(ctx context.Context, r orchestrator.ResumeRun) (run o
 	return run, nil
 }
 
+// free refuses to go on in a workspace that something else holds.
+func free(ctx context.Context, q querier, w orchestrator.Workspace) error {
+	turn, held, err := holder(ctx, q, w.Name)
+	if err == nil && held {
+		err = heldBy(turn, "resume the run when that is done")
+	}
+	return err
+}
+
 // mayResume returns the run's workspace, or why the run cannot go on.
 func mayResume(ctx context.Context, q querier, run *orchestrator.Run) (w orchestrator.Workspace, err error) {
 	if run.State != orchestrator.RunFailed {
@@ -64,8 +75,9 @@ func mayResume(ctx context.Context, q querier, run *orchestrator.Run) (w orchest
 	return resumable(ctx, q, run)
 }
 
-// resumable returns the workspace of a failed run, or why the run is history.
-func resumable(ctx context.Context, q querier, run *orchestrator.Run) (w orchestrator.Workspace, err error) {
+// newestOf returns the workspace of a run that is its newest, or why the run is
+// history.
+func newestOf(ctx context.Context, q querier, run *orchestrator.Run) (w orchestrator.Workspace, err error) {
 	newer, found, err := one(ctx, q, scanText[orchestrator.RunID],
 		`SELECT id FROM run WHERE workspace = ? AND id > ? ORDER BY id DESC LIMIT 1`, run.Workspace, run.ID)
 	if err != nil {
@@ -82,7 +94,16 @@ func resumable(ctx context.Context, q querier, run *orchestrator.Run) (w orchest
 		return w, orchestrator.Errorf(orchestrator.CodeConflict, "workspace %s was removed and added again after run %s", w.Name, run.ID).
 			WithHint("start another: %s", run.AnotherCommand())
 	}
-	if run.FailedStep().Kind != orchestrator.StepAnsiblePlay || run.Inventory == "" {
+	return w, nil
+}
+
+// resumable returns the workspace of a failed run, or why the run is history.
+func resumable(ctx context.Context, q querier, run *orchestrator.Run) (w orchestrator.Workspace, err error) {
+	if w, err = newestOf(ctx, q, run); err != nil {
+		return w, err
+	}
+	kind := run.FailedStep().Kind
+	if kind == orchestrator.StepTofuApply || run.FollowsInventory(kind) || run.Inventory == "" {
 		return w, nil
 	}
 	inv, found, err := standing(ctx, q, w.Name)
@@ -96,6 +117,10 @@ func resumable(ctx context.Context, q querier, run *orchestrator.Run) (w orchest
 
 func (t *tx) resume(ctx context.Context, run *orchestrator.Run, r orchestrator.ResumeRun) error {
 	old := run.Spec
+	only, limited, err := onlyFailed(ctx, t, run, r)
+	if err != nil {
+		return err
+	}
 	run.Spec = r.Spec
 	inventoryMoved, err := t.takeInventory(ctx, run)
 	if err != nil {
@@ -108,11 +133,11 @@ func (t *tx) resume(ctx context.Context, run *orchestrator.Run, r orchestrator.R
 		return err
 	}
 	s := run.FailedStep()
-	s.CrashAttempts = 0
+	s.CrashAttempts, s.Only = 0, only
 	if err := t.exec(ctx, `UPDATE step SET begun_crashes = 0 WHERE run_id = ? AND seq = ?`, run.ID, s.Seq); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("resumed by %s at step %d %s; playbook %s%s%s", who(r.By), s.Seq, s.Kind,
+	text := fmt.Sprintf("resumed by %s at step %d %s%s; playbook %s%s%s", who(r.By), s.Seq, s.Kind, limited,
 		movedDigest(&old.Playbook, &r.Spec.Playbook), onboardMoved(old, r.Spec), inventoryMoved)
 	e := runEvent(run, orchestrator.EventRunResumed, text)
 	e.Step, e.By = s.Kind, r.By
@@ -122,13 +147,11 @@ func (t *tx) resume(ctx context.Context, run *orchestrator.Run, r orchestrator.R
 	return t.releaseStep(ctx, run, s, orchestrator.TriggerResume)
 }
 
-// takeInventory lets a run that goes on at step 2 or 3 require the inventory that
-// its workspace has now, and says so as the end of a sentence. A key file in it
-// must be granted, as the capture of a chain demands.
+// takeInventory lets a run that goes on at a step which follows the inventory
+// require the one that its workspace has now, and says so as the end of a
+// sentence. A key file in it must be granted, as the capture of a chain demands.
 func (t *tx) takeInventory(ctx context.Context, run *orchestrator.Run) (text string, err error) {
-	switch run.FailedStep().Kind {
-	case orchestrator.StepSSHWait, orchestrator.StepHostOnboard:
-	default:
+	if !run.FollowsInventory(run.FailedStep().Kind) {
 		return "", nil
 	}
 	inv, found, err := standing(ctx, t, run.Workspace)

@@ -17,7 +17,7 @@ func (l *Ledger) SubmitRun(ctx context.Context, n orchestrator.NewRun) (run orch
 	if n.Kind.Steps() == nil {
 		return run, false, orchestrator.Errorf(orchestrator.CodeInvalid, "there is no run kind %q", n.Kind)
 	}
-	if err := n.Spec.Validate(); err != nil {
+	if err := n.Spec.Validate(n.Kind); err != nil {
 		return run, false, err
 	}
 	err = l.write(ctx, "submit run", func(t *tx) error {
@@ -35,7 +35,7 @@ func (l *Ledger) SubmitRun(ctx context.Context, n orchestrator.NewRun) (run orch
 		if err := refuseParked(ctx, t, w.Name); err != nil {
 			return err
 		}
-		run, err = t.submitRun(ctx, w, n, nil)
+		run, err = t.submitRun(ctx, w, n, given{})
 		return err
 	})
 	if err != nil {
@@ -44,22 +44,33 @@ func (l *Ledger) SubmitRun(ctx context.Context, n orchestrator.NewRun) (run orch
 	return run, created, nil
 }
 
-// submitRun records a run of w and queues it. Where handed is not nil, that is
-// what its step 1 will have made when its turn comes.
-func (t *tx) submitRun(ctx context.Context, w orchestrator.Workspace, n orchestrator.NewRun, handed *Handed) (run orchestrator.Run, err error) {
-	if err := refuseLost(w, n.Spec.AcceptLost); err != nil {
-		return run, err
-	}
-	if run, err = t.insertRun(ctx, n); err != nil {
-		return run, err
-	}
-	if handed != nil {
-		if err := t.insertHanded(ctx, run.ID, *handed); err != nil {
+// given is what a run need not do itself. The zero value is nothing.
+type given struct {
+	handed    *Handed             // what its step 1 will have made when its turn comes
+	taken     []orchestrator.Step // of another run: its own first steps
+	inventory string              // digest that those are for
+}
+
+// submitRun records a run of w and queues it.
+func (t *tx) submitRun(ctx context.Context, w orchestrator.Workspace, n orchestrator.NewRun, g given) (run orchestrator.Run, err error) {
+	applies := len(g.taken) == 0
+	if applies {
+		if err := refuseLost(w, n.Spec.AcceptLost); err != nil {
 			return run, err
 		}
 	}
-	if err := t.acceptLost(ctx, w, orchestrator.Event{Workspace: w.Name, Run: run.ID, By: n.By}); err != nil {
+	if run, err = t.insertRun(ctx, n, g); err != nil {
 		return run, err
+	}
+	if g.handed != nil {
+		if err := t.insertHanded(ctx, run.ID, *g.handed); err != nil {
+			return run, err
+		}
+	}
+	if applies {
+		if err := t.acceptLost(ctx, w, orchestrator.Event{Workspace: w.Name, Run: run.ID, By: n.By}); err != nil {
+			return run, err
+		}
 	}
 	if _, err := t.openTurn(ctx, w.Name, run.ID, ""); err != nil {
 		return run, err
@@ -109,7 +120,7 @@ func sameSpec[T any](a, b T) (bool, error) {
 	return string(x) == string(y), err
 }
 
-func (t *tx) insertRun(ctx context.Context, n orchestrator.NewRun) (orchestrator.Run, error) {
+func (t *tx) insertRun(ctx context.Context, n orchestrator.NewRun, g given) (orchestrator.Run, error) {
 	id, err := t.newRunID()
 	if err != nil {
 		return orchestrator.Run{}, err
@@ -122,11 +133,12 @@ func (t *tx) insertRun(ctx context.Context, n orchestrator.NewRun) (orchestrator
 			workspace,
 			state,
 			spec,
+			inventory,
 			resource,
 			submitted_by,
 			created_at
-		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		id, null(n.Key), n.Kind, n.Workspace, orchestrator.RunQueued, document{n.Spec}, n.Resource, document{n.By}, nanos(t.now))
+		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		id, null(n.Key), n.Kind, n.Workspace, orchestrator.RunQueued, document{n.Spec}, null(g.inventory), n.Resource, document{n.By}, nanos(t.now))
 	if err != nil {
 		return orchestrator.Run{}, err
 	}
@@ -134,6 +146,9 @@ func (t *tx) insertRun(ctx context.Context, n orchestrator.NewRun) (orchestrator
 		s := orchestrator.Step{Seq: i + 1, Kind: kind, State: orchestrator.StepBlocked, Origin: orchestrator.OriginRun}
 		if i == 0 && n.Origin != "" {
 			s.Origin = n.Origin
+		}
+		if i < len(g.taken) {
+			s.Origin, s.TakenFrom = g.taken[i].Origin, g.taken[i].TakenFrom
 		}
 		if err := t.insertStep(ctx, id, s); err != nil {
 			return orchestrator.Run{}, err

@@ -63,7 +63,9 @@ func migration1(t *testing.T) []byte {
 	t.Helper()
 	var stepPairs, jobPairs [][2]string
 	for _, s := range orchestrator.StepTransitions {
-		stepPairs = append(stepPairs, [2]string{string(s.From), string(s.To)})
+		if pair := [2]string{string(s.From), string(s.To)}; !slices.Contains(stepPairs, pair) {
+			stepPairs = append(stepPairs, pair)
+		}
 	}
 	for _, j := range jobTransitions {
 		jobPairs = append(jobPairs, [2]string{string(j.from), string(j.to)})

@@ -23,6 +23,8 @@ func stepsOf(ctx context.Context, q querier, runs []orchestrator.RunID) (map[orc
 			kind,
 			state,
 			origin,
+			taken_from,
+			only_hosts,
 			attempts,
 			crash_attempts,
 			job_id,
@@ -40,7 +42,7 @@ func stepsOf(ctx context.Context, q querier, runs []orchestrator.RunID) (map[orc
 
 func scanStep(row scanner) (r stepRow, err error) {
 	s := &r.step
-	err = row.Scan(&r.run, &s.Seq, &s.Kind, &s.State, &s.Origin, &s.Attempts, &s.CrashAttempts, opt(&s.Job),
+	err = row.Scan(&r.run, &s.Seq, &s.Kind, &s.State, &s.Origin, opt(&s.TakenFrom), document{&s.Only}, &s.Attempts, &s.CrashAttempts, opt(&s.Job),
 		document{&s.Failure}, document{&s.Report}, &instant{&s.StartedAt}, &instant{&s.FinishedAt})
 	return r, err
 }
@@ -53,10 +55,11 @@ func (t *tx) insertStep(ctx context.Context, run orchestrator.RunID, s orchestra
 			kind,
 			state,
 			origin,
+			taken_from,
 			attempts,
 			crash_attempts
-		) VALUES (?, ?, ?, ?, ?, 0, 0)`,
-		run, s.Seq, s.Kind, s.State, s.Origin)
+		) VALUES (?, ?, ?, ?, ?, ?, 0, 0)`,
+		run, s.Seq, s.Kind, s.State, s.Origin, null(s.TakenFrom))
 }
 
 // moveStep moves s by the state machine and stores it as it stands. A final
@@ -73,6 +76,7 @@ func (t *tx) moveStep(ctx context.Context, run *orchestrator.Run, s *orchestrato
 	return t.exec(ctx, `
 		UPDATE step SET
 			state = ?,
+			only_hosts = ?,
 			attempts = ?,
 			crash_attempts = ?,
 			job_id = ?,
@@ -81,7 +85,7 @@ func (t *tx) moveStep(ctx context.Context, run *orchestrator.Run, s *orchestrato
 			started_at = ?,
 			finished_at = ?
 		WHERE run_id = ? AND seq = ?`,
-		s.State, s.Attempts, s.CrashAttempts, null(s.Job), document{s.Failure}, document{s.Report},
+		s.State, document{s.Only}, s.Attempts, s.CrashAttempts, null(s.Job), document{s.Failure}, document{s.Report},
 		nanos(s.StartedAt), nanos(s.FinishedAt), run.ID, s.Seq)
 }
 

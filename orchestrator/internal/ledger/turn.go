@@ -80,10 +80,14 @@ func (t *tx) advance(ctx context.Context, workspace string) error {
 	if err != nil || run.State != orchestrator.RunQueued {
 		return err
 	}
-	if run.Steps[0].Origin == orchestrator.OriginCaller {
+	switch first := &run.Steps[0]; {
+	case first.TakenFrom != "":
+		return t.takeSteps(ctx, &run)
+	case first.Origin == orchestrator.OriginCaller:
 		return t.supply(ctx, &run)
+	default:
+		return t.releaseStep(ctx, &run, first, orchestrator.TriggerRelease)
 	}
-	return t.releaseStep(ctx, &run, &run.Steps[0], orchestrator.TriggerRelease)
 }
 
 // heldBy is the conflict with whoever has the workspace.

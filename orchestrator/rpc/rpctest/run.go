@@ -10,8 +10,8 @@ import (
 )
 
 // SubmitRun implements [rpc.Runs]. The run stays queued.
-func (s *Service) SubmitRun(ctx context.Context, key, workspace string, spec orchestrator.RunSpec) (orchestrator.Run, error) {
-	if err := spec.Validate(); err != nil {
+func (s *Service) SubmitRun(ctx context.Context, key string, kind orchestrator.RunKind, workspace string, spec orchestrator.RunSpec) (orchestrator.Run, error) {
+	if err := spec.Validate(kind); err != nil {
 		return orchestrator.Run{}, err
 	}
 	s.mu.Lock()
@@ -19,13 +19,13 @@ func (s *Service) SubmitRun(ctx context.Context, key, workspace string, spec orc
 	if _, ok := s.workspaces[workspace]; !ok {
 		return orchestrator.Run{}, notFound("workspace", workspace)
 	}
-	id, fresh, err := s.once(ctx, key, "run", []any{workspace, spec})
+	id, fresh, err := s.once(ctx, key, "run", []any{kind, workspace, spec})
 	if err != nil {
 		return orchestrator.Run{}, err
 	}
 	if fresh {
 		r := orchestrator.Run{
-			ID: orchestrator.RunID(id), Kind: orchestrator.RunProvision, Workspace: workspace,
+			ID: orchestrator.RunID(id), Kind: kind, Workspace: workspace,
 			State: orchestrator.RunQueued, Spec: spec, SubmittedBy: s.peer, CreatedAt: time.Now().UTC(),
 		}
 		for i, k := range r.Kind.Steps() {

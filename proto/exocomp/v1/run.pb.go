@@ -29,6 +29,7 @@ type RunKind int32
 const (
 	RunKind_RUN_KIND_UNSPECIFIED RunKind = 0
 	RunKind_RUN_KIND_PROVISION   RunKind = 1
+	RunKind_RUN_KIND_HANDOFF     RunKind = 2
 )
 
 // Enum value maps for RunKind.
@@ -36,10 +37,12 @@ var (
 	RunKind_name = map[int32]string{
 		0: "RUN_KIND_UNSPECIFIED",
 		1: "RUN_KIND_PROVISION",
+		2: "RUN_KIND_HANDOFF",
 	}
 	RunKind_value = map[string]int32{
 		"RUN_KIND_UNSPECIFIED": 0,
 		"RUN_KIND_PROVISION":   1,
+		"RUN_KIND_HANDOFF":     2,
 	}
 )
 
@@ -443,9 +446,11 @@ func (x *PlaybookRef) GetDigest() string {
 type SubmitRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Idempotency key, chosen by the client.
-	Key           string   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Workspace     string   `protobuf:"bytes,2,opt,name=workspace,proto3" json:"workspace,omitempty"`
-	Spec          *RunSpec `protobuf:"bytes,3,opt,name=spec,proto3" json:"spec,omitempty"`
+	Key       string   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Workspace string   `protobuf:"bytes,2,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	Spec      *RunSpec `protobuf:"bytes,3,opt,name=spec,proto3" json:"spec,omitempty"`
+	// Unspecified: a provision.
+	Kind          RunKind `protobuf:"varint,4,opt,name=kind,proto3,enum=exocomp.v1.RunKind" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -499,6 +504,13 @@ func (x *SubmitRunRequest) GetSpec() *RunSpec {
 		return x.Spec
 	}
 	return nil
+}
+
+func (x *SubmitRunRequest) GetKind() RunKind {
+	if x != nil {
+		return x.Kind
+	}
+	return RunKind_RUN_KIND_UNSPECIFIED
 }
 
 type SubmitRunResponse struct {
@@ -812,8 +824,12 @@ type ResumeSpec struct {
 	SshIdentities   []string               `protobuf:"bytes,5,rep,name=ssh_identities,json=sshIdentities,proto3" json:"ssh_identities,omitempty"`
 	AcceptLost      bool                   `protobuf:"varint,6,opt,name=accept_lost,json=acceptLost,proto3" json:"accept_lost,omitempty"`
 	Args            []string               `protobuf:"bytes,7,rep,name=args,proto3" json:"args,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Unspecified: the run itself goes on.
+	From StepKind `protobuf:"varint,8,opt,name=from,proto3,enum=exocomp.v1.StepKind" json:"from,omitempty"`
+	// Leave out the hosts for which the failed step has done its work.
+	FailedOnly    bool `protobuf:"varint,9,opt,name=failed_only,json=failedOnly,proto3" json:"failed_only,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ResumeSpec) Reset() {
@@ -893,6 +909,20 @@ func (x *ResumeSpec) GetArgs() []string {
 		return x.Args
 	}
 	return nil
+}
+
+func (x *ResumeSpec) GetFrom() StepKind {
+	if x != nil {
+		return x.From
+	}
+	return StepKind_STEP_KIND_UNSPECIFIED
+}
+
+func (x *ResumeSpec) GetFailedOnly() bool {
+	if x != nil {
+		return x.FailedOnly
+	}
+	return false
 }
 
 type ResumeRunResponse struct {
@@ -1071,11 +1101,12 @@ const file_exocomp_v1_run_proto_rawDesc = "" +
 	"\vPlaybookRef\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x14\n" +
 	"\x05entry\x18\x02 \x01(\tR\x05entry\x12\x16\n" +
-	"\x06digest\x18\x03 \x01(\tR\x06digest\"k\n" +
+	"\x06digest\x18\x03 \x01(\tR\x06digest\"\x94\x01\n" +
 	"\x10SubmitRunRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1c\n" +
 	"\tworkspace\x18\x02 \x01(\tR\tworkspace\x12'\n" +
-	"\x04spec\x18\x03 \x01(\v2\x13.exocomp.v1.RunSpecR\x04spec\"6\n" +
+	"\x04spec\x18\x03 \x01(\v2\x13.exocomp.v1.RunSpecR\x04spec\x12'\n" +
+	"\x04kind\x18\x04 \x01(\x0e2\x13.exocomp.v1.RunKindR\x04kind\"6\n" +
 	"\x11SubmitRunResponse\x12!\n" +
 	"\x03run\x18\x01 \x01(\v2\x0f.exocomp.v1.RunR\x03run\"!\n" +
 	"\rGetRunRequest\x12\x10\n" +
@@ -1091,7 +1122,7 @@ const file_exocomp_v1_run_proto_rawDesc = "" +
 	"\x04runs\x18\x01 \x03(\v2\x0f.exocomp.v1.RunR\x04runs\"P\n" +
 	"\x10ResumeRunRequest\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12*\n" +
-	"\x04spec\x18\x02 \x01(\v2\x16.exocomp.v1.ResumeSpecR\x04spec\"\xaf\x02\n" +
+	"\x04spec\x18\x02 \x01(\v2\x16.exocomp.v1.ResumeSpecR\x04spec\"\xfa\x02\n" +
 	"\n" +
 	"ResumeSpec\x123\n" +
 	"\bplaybook\x18\x01 \x01(\v2\x17.exocomp.v1.PlaybookRefR\bplaybook\x12B\n" +
@@ -1101,17 +1132,21 @@ const file_exocomp_v1_run_proto_rawDesc = "" +
 	"\x0essh_identities\x18\x05 \x03(\tR\rsshIdentities\x12\x1f\n" +
 	"\vaccept_lost\x18\x06 \x01(\bR\n" +
 	"acceptLost\x12\x12\n" +
-	"\x04args\x18\a \x03(\tR\x04args\"6\n" +
+	"\x04args\x18\a \x03(\tR\x04args\x12(\n" +
+	"\x04from\x18\b \x01(\x0e2\x14.exocomp.v1.StepKindR\x04from\x12\x1f\n" +
+	"\vfailed_only\x18\t \x01(\bR\n" +
+	"failedOnly\"6\n" +
 	"\x11ResumeRunResponse\x12!\n" +
 	"\x03run\x18\x01 \x01(\v2\x0f.exocomp.v1.RunR\x03run\":\n" +
 	"\x10CancelRunRequest\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"6\n" +
 	"\x11CancelRunResponse\x12!\n" +
-	"\x03run\x18\x01 \x01(\v2\x0f.exocomp.v1.RunR\x03run*;\n" +
+	"\x03run\x18\x01 \x01(\v2\x0f.exocomp.v1.RunR\x03run*Q\n" +
 	"\aRunKind\x12\x18\n" +
 	"\x14RUN_KIND_UNSPECIFIED\x10\x00\x12\x16\n" +
-	"\x12RUN_KIND_PROVISION\x10\x01*\xbb\x01\n" +
+	"\x12RUN_KIND_PROVISION\x10\x01\x12\x14\n" +
+	"\x10RUN_KIND_HANDOFF\x10\x02*\xbb\x01\n" +
 	"\bRunState\x12\x19\n" +
 	"\x15RUN_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10RUN_STATE_QUEUED\x10\x01\x12\x15\n" +
@@ -1163,6 +1198,7 @@ var file_exocomp_v1_run_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
 	(*Step)(nil),                  // 18: exocomp.v1.Step
 	(*durationpb.Duration)(nil),   // 19: google.protobuf.Duration
+	(StepKind)(0),                 // 20: exocomp.v1.StepKind
 }
 var file_exocomp_v1_run_proto_depIdxs = []int32{
 	0,  // 0: exocomp.v1.Run.kind:type_name -> exocomp.v1.RunKind
@@ -1176,31 +1212,33 @@ var file_exocomp_v1_run_proto_depIdxs = []int32{
 	4,  // 8: exocomp.v1.RunSpec.onboard_playbook:type_name -> exocomp.v1.PlaybookRef
 	19, // 9: exocomp.v1.RunSpec.ssh_wait:type_name -> google.protobuf.Duration
 	3,  // 10: exocomp.v1.SubmitRunRequest.spec:type_name -> exocomp.v1.RunSpec
-	2,  // 11: exocomp.v1.SubmitRunResponse.run:type_name -> exocomp.v1.Run
-	2,  // 12: exocomp.v1.GetRunResponse.run:type_name -> exocomp.v1.Run
-	1,  // 13: exocomp.v1.ListRunsRequest.state:type_name -> exocomp.v1.RunState
-	2,  // 14: exocomp.v1.ListRunsResponse.runs:type_name -> exocomp.v1.Run
-	12, // 15: exocomp.v1.ResumeRunRequest.spec:type_name -> exocomp.v1.ResumeSpec
-	4,  // 16: exocomp.v1.ResumeSpec.playbook:type_name -> exocomp.v1.PlaybookRef
-	4,  // 17: exocomp.v1.ResumeSpec.onboard_playbook:type_name -> exocomp.v1.PlaybookRef
-	19, // 18: exocomp.v1.ResumeSpec.ssh_wait:type_name -> google.protobuf.Duration
-	2,  // 19: exocomp.v1.ResumeRunResponse.run:type_name -> exocomp.v1.Run
-	2,  // 20: exocomp.v1.CancelRunResponse.run:type_name -> exocomp.v1.Run
-	5,  // 21: exocomp.v1.RunService.SubmitRun:input_type -> exocomp.v1.SubmitRunRequest
-	7,  // 22: exocomp.v1.RunService.GetRun:input_type -> exocomp.v1.GetRunRequest
-	9,  // 23: exocomp.v1.RunService.ListRuns:input_type -> exocomp.v1.ListRunsRequest
-	11, // 24: exocomp.v1.RunService.ResumeRun:input_type -> exocomp.v1.ResumeRunRequest
-	14, // 25: exocomp.v1.RunService.CancelRun:input_type -> exocomp.v1.CancelRunRequest
-	6,  // 26: exocomp.v1.RunService.SubmitRun:output_type -> exocomp.v1.SubmitRunResponse
-	8,  // 27: exocomp.v1.RunService.GetRun:output_type -> exocomp.v1.GetRunResponse
-	10, // 28: exocomp.v1.RunService.ListRuns:output_type -> exocomp.v1.ListRunsResponse
-	13, // 29: exocomp.v1.RunService.ResumeRun:output_type -> exocomp.v1.ResumeRunResponse
-	15, // 30: exocomp.v1.RunService.CancelRun:output_type -> exocomp.v1.CancelRunResponse
-	26, // [26:31] is the sub-list for method output_type
-	21, // [21:26] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	0,  // 11: exocomp.v1.SubmitRunRequest.kind:type_name -> exocomp.v1.RunKind
+	2,  // 12: exocomp.v1.SubmitRunResponse.run:type_name -> exocomp.v1.Run
+	2,  // 13: exocomp.v1.GetRunResponse.run:type_name -> exocomp.v1.Run
+	1,  // 14: exocomp.v1.ListRunsRequest.state:type_name -> exocomp.v1.RunState
+	2,  // 15: exocomp.v1.ListRunsResponse.runs:type_name -> exocomp.v1.Run
+	12, // 16: exocomp.v1.ResumeRunRequest.spec:type_name -> exocomp.v1.ResumeSpec
+	4,  // 17: exocomp.v1.ResumeSpec.playbook:type_name -> exocomp.v1.PlaybookRef
+	4,  // 18: exocomp.v1.ResumeSpec.onboard_playbook:type_name -> exocomp.v1.PlaybookRef
+	19, // 19: exocomp.v1.ResumeSpec.ssh_wait:type_name -> google.protobuf.Duration
+	20, // 20: exocomp.v1.ResumeSpec.from:type_name -> exocomp.v1.StepKind
+	2,  // 21: exocomp.v1.ResumeRunResponse.run:type_name -> exocomp.v1.Run
+	2,  // 22: exocomp.v1.CancelRunResponse.run:type_name -> exocomp.v1.Run
+	5,  // 23: exocomp.v1.RunService.SubmitRun:input_type -> exocomp.v1.SubmitRunRequest
+	7,  // 24: exocomp.v1.RunService.GetRun:input_type -> exocomp.v1.GetRunRequest
+	9,  // 25: exocomp.v1.RunService.ListRuns:input_type -> exocomp.v1.ListRunsRequest
+	11, // 26: exocomp.v1.RunService.ResumeRun:input_type -> exocomp.v1.ResumeRunRequest
+	14, // 27: exocomp.v1.RunService.CancelRun:input_type -> exocomp.v1.CancelRunRequest
+	6,  // 28: exocomp.v1.RunService.SubmitRun:output_type -> exocomp.v1.SubmitRunResponse
+	8,  // 29: exocomp.v1.RunService.GetRun:output_type -> exocomp.v1.GetRunResponse
+	10, // 30: exocomp.v1.RunService.ListRuns:output_type -> exocomp.v1.ListRunsResponse
+	13, // 31: exocomp.v1.RunService.ResumeRun:output_type -> exocomp.v1.ResumeRunResponse
+	15, // 32: exocomp.v1.RunService.CancelRun:output_type -> exocomp.v1.CancelRunResponse
+	28, // [28:33] is the sub-list for method output_type
+	23, // [23:28] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_exocomp_v1_run_proto_init() }

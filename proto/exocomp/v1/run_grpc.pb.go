@@ -45,9 +45,11 @@ type RunServiceClient interface {
 	// ListRuns reads runs, the newest first. It changes nothing and may be
 	// repeated.
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
-	// ResumeRun continues a failed run at its failed step. A repetition answers
-	// conflict: the run is not failed any more. Codes: invalid, not-found, conflict
-	// (not failed, or a newer run of the workspace exists), refused.
+	// ResumeRun continues a failed run at its failed step or, where the spec says
+	// from which step, creates a run that takes over what this one did before it. A
+	// repetition answers conflict: the run is not failed any more, or has a newer
+	// one. Codes: invalid, not-found, conflict (not failed, not ended, or a newer run
+	// of the workspace exists), refused.
 	ResumeRun(ctx context.Context, in *ResumeRunRequest, opts ...grpc.CallOption) (*ResumeRunResponse, error)
 	// CancelRun ends a run; a running tofu may save its state first, unless forced.
 	// It returns before that. Repeating it is harmless while the run is not final.
@@ -132,9 +134,11 @@ type RunServiceServer interface {
 	// ListRuns reads runs, the newest first. It changes nothing and may be
 	// repeated.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
-	// ResumeRun continues a failed run at its failed step. A repetition answers
-	// conflict: the run is not failed any more. Codes: invalid, not-found, conflict
-	// (not failed, or a newer run of the workspace exists), refused.
+	// ResumeRun continues a failed run at its failed step or, where the spec says
+	// from which step, creates a run that takes over what this one did before it. A
+	// repetition answers conflict: the run is not failed any more, or has a newer
+	// one. Codes: invalid, not-found, conflict (not failed, not ended, or a newer run
+	// of the workspace exists), refused.
 	ResumeRun(context.Context, *ResumeRunRequest) (*ResumeRunResponse, error)
 	// CancelRun ends a run; a running tofu may save its state first, unless forced.
 	// It returns before that. Repeating it is harmless while the run is not final.

@@ -280,7 +280,11 @@ type Step struct {
 	Report    *Report                `protobuf:"bytes,9,opt,name=report,proto3" json:"report,omitempty"`
 	StartedAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
 	// Set iff the state is final.
-	FinishedAt    *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
+	FinishedAt *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
+	// The run whose result it is, where this one took it over; or empty.
+	TakenFrom string `protobuf:"bytes,12,opt,name=taken_from,json=takenFrom,proto3" json:"taken_from,omitempty"`
+	// Hosts that it deals with since a resume of the failed ones; none: all.
+	Only          []string `protobuf:"bytes,13,rep,name=only,proto3" json:"only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -388,6 +392,20 @@ func (x *Step) GetStartedAt() *timestamppb.Timestamp {
 func (x *Step) GetFinishedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.FinishedAt
+	}
+	return nil
+}
+
+func (x *Step) GetTakenFrom() string {
+	if x != nil {
+		return x.TakenFrom
+	}
+	return ""
+}
+
+func (x *Step) GetOnly() []string {
+	if x != nil {
+		return x.Only
 	}
 	return nil
 }
@@ -643,7 +661,7 @@ var File_exocomp_v1_step_proto protoreflect.FileDescriptor
 const file_exocomp_v1_step_proto_rawDesc = "" +
 	"\n" +
 	"\x15exocomp/v1/step.proto\x12\n" +
-	"exocomp.v1\x1a\x16exocomp/v1/error.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcc\x03\n" +
+	"exocomp.v1\x1a\x16exocomp/v1/error.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xff\x03\n" +
 	"\x04Step\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12(\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x14.exocomp.v1.StepKindR\x04kind\x12+\n" +
@@ -658,7 +676,10 @@ const file_exocomp_v1_step_proto_rawDesc = "" +
 	"started_at\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12;\n" +
 	"\vfinished_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"finishedAt\"\xc9\x01\n" +
+	"finishedAt\x12\x1d\n" +
+	"\n" +
+	"taken_from\x18\f \x01(\tR\ttakenFrom\x12\x12\n" +
+	"\x04only\x18\r \x03(\tR\x04only\"\xc9\x01\n" +
 	"\x06Report\x12\x18\n" +
 	"\asummary\x18\x01 \x01(\tR\asummary\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12,\n" +

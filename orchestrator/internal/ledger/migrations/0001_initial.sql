@@ -10,7 +10,7 @@ PRAGMA application_id = 1702391651;
 
 -- Kinds grow from version to version, so they are rows; states are CHECKs.
 CREATE TABLE run_kind (name TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
-INSERT INTO run_kind (name) VALUES ('provision');
+INSERT INTO run_kind (name) VALUES ('provision'), ('handoff');
 
 CREATE TABLE step_kind (name TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
 INSERT INTO step_kind (name) VALUES ('tofu-apply'), ('ssh-wait'), ('host-onboard'), ('ansible-play');
@@ -101,6 +101,8 @@ CREATE TABLE step (
     kind           TEXT    NOT NULL REFERENCES step_kind (name),
     state          TEXT    NOT NULL CHECK (state IN ('blocked', 'awaiting-approval', 'ready', 'running', 'succeeded', 'failed', 'cancelled')),
     origin         TEXT    NOT NULL CHECK (origin IN ('run', 'caller')),
+    taken_from     TEXT    REFERENCES run (id), -- the run that did it, where this one took its result over
+    only_hosts     TEXT    CHECK (only_hosts IS NULL OR json_valid(only_hosts)), -- that it deals with since a resume of the failed ones; NULL: all
     attempts       INTEGER NOT NULL CHECK (attempts >= 0),
     crash_attempts INTEGER NOT NULL CHECK (crash_attempts BETWEEN 0 AND 10),
     begun_crashes  INTEGER NOT NULL DEFAULT 0 CHECK (begun_crashes BETWEEN 0 AND 3), -- of those, while a tool was begun
@@ -130,14 +132,29 @@ BEGIN
     SELECT RAISE(ABORT, 'the state machine has no such step transition');
 END;
 
-CREATE TRIGGER step_is_supplied_by_a_caller BEFORE UPDATE OF state ON step
-WHEN NEW.state = 'succeeded' AND OLD.state = 'blocked' AND (OLD.seq <> 1 OR OLD.origin <> 'caller')
+CREATE TRIGGER step_keeps_its_origin BEFORE UPDATE OF origin, taken_from ON step
 BEGIN
-    SELECT RAISE(ABORT, 'only step 1, and only of a caller, succeeds without running');
+    SELECT RAISE(ABORT, 'who does the work of a step is settled with its run');
+END;
+
+-- A step succeeds without running where it is the first and a caller did it, or
+-- where the same step of an older run of the workspace succeeded.
+CREATE TRIGGER step_succeeds_by_somebody BEFORE UPDATE OF state ON step
+WHEN NEW.state = 'succeeded' AND OLD.state = 'blocked'
+    AND NOT (OLD.seq = 1 AND OLD.origin = 'caller' AND OLD.taken_from IS NULL)
+    AND NOT EXISTS (
+        SELECT 1 FROM step AS theirs
+        JOIN run AS source ON source.id = theirs.run_id
+        JOIN run AS own ON own.id = OLD.run_id
+        WHERE theirs.run_id = OLD.taken_from AND theirs.seq = OLD.seq AND theirs.kind = OLD.kind
+            AND theirs.state = 'succeeded' AND source.workspace = own.workspace AND source.id < own.id
+    )
+BEGIN
+    SELECT RAISE(ABORT, 'only what a caller or an older run did succeeds without running');
 END;
 
 CREATE TRIGGER step_follows_its_predecessor BEFORE UPDATE OF state ON step
-WHEN NEW.state IN ('ready', 'running') AND OLD.seq > 1 AND NOT EXISTS (
+WHEN NEW.state IN ('ready', 'running', 'succeeded') AND OLD.seq > 1 AND NOT EXISTS (
     SELECT 1 FROM step AS previous
     WHERE previous.run_id = OLD.run_id AND previous.seq = OLD.seq - 1 AND previous.state = 'succeeded'
 )

@@ -1,0 +1,86 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/exocomp/exocomp/orchestrator"
+)
+
+// onlyFailed returns the hosts that a resume of the failed ones limits the failed
+// step to, and says so as a part of a sentence; none where r asks for no limit.
+// These are the hosts for which the step has not done its work: those that failed
+// and those that it did not come to, say in a later batch of `serial`.
+func onlyFailed(ctx context.Context, q querier, run *orchestrator.Run, r orchestrator.ResumeRun) (only []string, text string, err error) {
+	if !r.FailedOnly {
+		return nil, "", nil
+	}
+	s := run.FailedStep()
+	whole := func(format string, args ...any) error {
+		return orchestrator.Errorf(orchestrator.CodeRefused, format, args...).
+			WithHint("resume it for all hosts, without --failed-only: %s", run.ResumeCommand())
+	}
+	if s.Kind == orchestrator.StepTofuApply {
+		return nil, "", whole("step %d %s deals with the workspace as a whole: there are no failed hosts", s.Seq, s.Kind)
+	}
+	inv, _, err := standing(ctx, q, run.Workspace)
+	if err != nil {
+		return nil, "", err
+	}
+	switch {
+	case inv.Digest != run.Inventory:
+		return nil, "", whole("the inventory %s has changed since the step failed: its hosts are others", inv.Name())
+	case run.Resource && !run.Spec.SameWork(r.Spec, false):
+		// Its next apply would be told of a success that the other hosts never had.
+		return nil, "", whole("the run belongs to an exocomp_provision and its playbook or settings have changed: the hosts that are well would keep the old ones")
+	}
+	if !begun(s) {
+		return nil, "", whole("step %d %s had not begun on any host: there is none to leave out", s.Seq, s.Kind)
+	}
+	only = undone(s, inv.Hosts, slices.ContainsFunc(r.Spec.Args, isLimit))
+	if len(only) == 0 {
+		return nil, "", whole("step %d %s did not fail on a host", s.Seq, s.Kind)
+	}
+	return only, fmt.Sprintf(" for %d of %d host(s): %s", len(only), len(inv.Hosts), strings.Join(only, ", ")), nil
+}
+
+// begun reports whether a failed step came further than the host keys.
+func begun(s *orchestrator.Step) bool {
+	return s.Report == nil || !slices.ContainsFunc(s.Report.Hosts, func(h orchestrator.HostReport) bool {
+		return h.State == orchestrator.HostPinned
+	})
+}
+
+// isLimit reports whether an argument of ansible-playbook limits it to some hosts.
+func isLimit(arg string) bool { return strings.HasPrefix(arg, "--limit=") }
+
+// undone returns the hosts, sorted, for which the newest attempt of a failed step
+// has not done its work; none where it failed on no host. Where limited is set,
+// those that it did not come to were not asked for.
+func undone(s *orchestrator.Step, hosts []string, limited bool) []string {
+	if len(s.Only) > 0 {
+		hosts = s.Only
+	}
+	state := map[string]orchestrator.HostState{}
+	failed := false
+	if s.Report != nil {
+		for _, h := range s.Report.Hosts {
+			state[h.Name] = h.State
+			failed = failed || h.State.Failed()
+		}
+	}
+	if !failed {
+		return s.Only // as it was limited before, if it was
+	}
+	var out []string
+	for _, h := range hosts {
+		now, met := state[h]
+		if now.Failed() || !met && !limited {
+			out = append(out, h)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
