@@ -26,6 +26,7 @@ import (
 func (d *Daemon) wire(cleanBefore bool) {
 	runner := &supervised.Runner{Pins: d.ledger, Locate: d.tools.ansible, FleetKey: d.fleet.Private(), RootByDefault: os.Geteuid() == 0}
 	d.pins = &engine.PinStore{Store: d.ledger}
+	pinner := &hostkeys.Pinner{Store: d.pins}
 	d.engine = engine.New(engine.Config{
 		Ledger:    d.ledger,
 		Publisher: d.publisher,
@@ -46,11 +47,11 @@ func (d *Daemon) wire(cleanBefore bool) {
 			},
 			SSHWait: &sshwait.Handler{Ledger: d.ledger},
 			HostOnboard: &onboard.Handler{
-				Ledger: d.ledger, Pinner: &hostkeys.Pinner{Store: d.pins}, Runner: runner,
+				Ledger: d.ledger, Pinner: pinner, Runner: runner,
 				Snapshots: d.snapshots, AutomationUser: d.cfg.AutomationUser, FleetPublic: d.fleet.PublicLine(),
 			},
 			AnsiblePlay: &play.Handler{
-				Ledger: d.ledger, Runner: runner, Snapshots: d.snapshots, AutomationUser: d.cfg.AutomationUser,
+				Ledger: d.ledger, Pinner: pinner, Runner: runner, Snapshots: d.snapshots, AutomationUser: d.cfg.AutomationUser,
 				Env: d.provisionEnv,
 			},
 		},

@@ -9,7 +9,6 @@ package onboard
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -118,9 +117,9 @@ func (h *Handler) plan(ctx context.Context, a *jobs.Attempt) (work, error) {
 	if w.inv, err = supervised.Current(row, w.chain); err != nil {
 		return w, err
 	}
-	wanted := a.Job.Spec.Hosts
+	wanted, only := a.Job.Spec.Hosts, supervised.Only(w.chain, a.Job)
 	for _, host := range inventory.Effective(w.inv) {
-		if host.Local() || len(wanted) > 0 && !slices.Contains(wanted, host.Name) {
+		if host.Local() || len(wanted) > 0 && !slices.Contains(wanted, host.Name) || !only(host.Name) {
 			continue
 		}
 		w.hosts = append(w.hosts, host)
@@ -208,32 +207,9 @@ func (h *Handler) settings(ctx context.Context, workspace string) (orchestrator.
 // pin records the hosts' keys, or holds them against their pins, before
 // anything is pushed.
 func (h *Handler) pin(ctx context.Context, a *jobs.Attempt, w work) (orchestrator.Outcome, error) {
-	wants := make([]hostkeys.HostWant, 0, len(w.hosts))
-	for _, x := range w.hosts {
-		wants = append(wants, hostkeys.HostWant{
-			Workspace: a.Job.Workspace, Name: x.Name, Host: x.Address, Port: x.Port,
-			StatedKeys: x.HostKeys, InstanceID: x.InstanceID,
-		})
-	}
-	reports, err := h.Pinner.Pin(ctx, hostkeys.Request{
-		Run: a.Job.Run, Step: a.Job.StepKind, Job: a.Job.ID, By: a.Job.SubmittedBy,
-		Hosts: wants, Rotate: w.rotate, Again: w.again(a.Job), Corrected: w.corrected(a.Job),
+	return supervised.Pin(ctx, a, h.Pinner, w.hosts, hostkeys.Request{
+		Rotate: w.rotate, Again: w.again(a.Job), Corrected: w.corrected(a.Job),
 	})
-	if cause := context.Cause(ctx); cause != nil {
-		return orchestrator.Outcome{}, cause
-	}
-	for _, r := range reports {
-		if r.State == orchestrator.HostPinned {
-			a.Logf("host key of %s at %s pinned: %s", r.Name, r.Address, r.Message)
-		} else {
-			a.Logf("%s", r.Message)
-		}
-	}
-	if err != nil {
-		return orchestrator.Fail(err, &orchestrator.Report{Hosts: reports}), nil
-	}
-	a.Progress(ctx, fmt.Sprintf("%d host key(s) pinned or verified", len(reports)), "")
-	return orchestrator.Outcome{}, nil
 }
 
 // onboarding is the run of the onboarding play, as the inventory's user.

@@ -1,5 +1,5 @@
-// Package play is the handler of step 4: the user's playbook, from its
-// snapshot, against the inventory that step 1 captured; of a leave play, the
+// Package play is the handler of a chain's last step: the user's playbook, from
+// its snapshot, against the inventory that step 1 captured; of a leave play, the
 // playbook that a resource runs when it is destroyed; and of a playbook run,
 // against the inventory as it stands.
 //
@@ -11,11 +11,14 @@ package play
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/ansible"
 	"github.com/exocomp/exocomp/orchestrator/internal/ansible/supervised"
+	"github.com/exocomp/exocomp/orchestrator/internal/hostkeys"
 	"github.com/exocomp/exocomp/orchestrator/internal/jobs"
+	"github.com/exocomp/exocomp/orchestrator/inventory"
 )
 
 const phase = "play"
@@ -30,6 +33,7 @@ type Ledger interface {
 // Handler runs playbooks.
 type Handler struct {
 	Ledger         Ledger
+	Pinner         *hostkeys.Pinner
 	Runner         *supervised.Runner
 	Snapshots      supervised.Snapshots
 	AutomationUser string
@@ -40,7 +44,16 @@ type Handler struct {
 
 // Handle implements [jobs.Handler].
 func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Outcome, error) {
-	r, err := h.prepare(ctx, a)
+	w, err := h.work(ctx, a.Job)
+	if err != nil {
+		return orchestrator.Outcome{}, err
+	}
+	if w.handoff() && !a.Began(phase) {
+		if out, err := h.pin(ctx, a, w); err != nil || !out.Succeeded() {
+			return out, err
+		}
+	}
+	r, err := h.prepare(ctx, a, w)
 	if err != nil {
 		return orchestrator.Outcome{}, err
 	}
@@ -55,8 +68,25 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 	}
 	if refused := ansible.LoginRefused(res.Report); out.Failure != nil && out.Failure.Hint == "" && len(refused) > 0 && r.Again != "" {
 		out.Failure.Hint = "have it onboarded anew: " + onboardCommand(a.Job.Workspace, refused) + " && " + r.Again
+		if w.handoff() {
+			out.Failure.Hint = "put the fleet key there for that user (exocomp host fleet-key prints it), or log in with another key: " +
+				r.Again + " --ssh-identity FILE"
+		}
 	}
 	return out, nil
+}
+
+// pin holds the hosts' keys against their pins, or records them: what onboarding
+// does in the chain of four.
+func (h *Handler) pin(ctx context.Context, a *jobs.Attempt, w work) (orchestrator.Outcome, error) {
+	only := supervised.Only(w.chain, a.Job)
+	hosts := slices.DeleteFunc(inventory.Effective(w.inv), func(x inventory.Host) bool { return x.Local() || !only(x.Name) })
+	if len(hosts) == 0 {
+		return orchestrator.Outcome{}, nil
+	}
+	return supervised.Pin(ctx, a, h.Pinner, hosts, hostkeys.Request{
+		Again: w.chain.ResumeCommand(), Corrected: w.chain.ReapplyCommand(),
+	})
 }
 
 // onboardCommand onboards hosts of a workspace, by hand.
@@ -71,53 +101,63 @@ func onboardCommand(workspace string, hosts []string) string {
 // work is what a job runs.
 type work struct {
 	spec     orchestrator.PlaySpec
+	inv      *inventory.Inventory // as it was captured
 	args     []string
 	chain    *orchestrator.Run // whose step it is; nil for a standalone job
 	resource bool              // an exocomp_provision asked for it
 }
 
-func (h *Handler) work(ctx context.Context, j orchestrator.Job) (work, error) {
-	if j.Run == "" {
-		if j.Spec.Play == nil {
-			return work{}, orchestrator.Errorf(orchestrator.CodeInternal, "job %s names no playbook", j.ID)
+// handoff reports whether the play takes its hosts as the apply has left them:
+// nobody has pinned or onboarded them, and it logs in as the inventory says.
+func (w work) handoff() bool { return w.chain != nil && w.chain.Kind == orchestrator.RunHandoff }
+
+func (h *Handler) work(ctx context.Context, j orchestrator.Job) (w work, err error) {
+	switch {
+	case j.Run != "":
+		run, err := h.Ledger.Run(ctx, j.Run)
+		if err != nil {
+			return w, err
 		}
-		return work{spec: *j.Spec.Play, args: j.Spec.Args, resource: j.Kind == orchestrator.JobLeavePlay}, nil
+		w = work{
+			spec:     orchestrator.PlaySpec{Playbook: run.Spec.Playbook, Vars: run.Spec.Vars, SSHIdentities: run.Spec.SSHIdentities},
+			args:     run.Spec.Args,
+			chain:    &run,
+			resource: run.Resource,
+		}
+	case j.Spec.Play == nil:
+		return w, orchestrator.Errorf(orchestrator.CodeInternal, "job %s names no playbook", j.ID)
+	default:
+		w = work{spec: *j.Spec.Play, args: j.Spec.Args, resource: j.Kind == orchestrator.JobLeavePlay}
 	}
-	run, err := h.Ledger.Run(ctx, j.Run)
+	row, err := h.Ledger.Inventory(ctx, j.Workspace)
 	if err != nil {
-		return work{}, err
+		return w, err
 	}
-	return work{
-		spec:     orchestrator.PlaySpec{Playbook: run.Spec.Playbook, Vars: run.Spec.Vars, SSHIdentities: run.Spec.SSHIdentities},
-		args:     run.Spec.Args,
-		chain:    &run,
-		resource: run.Resource,
-	}, nil
+	w.inv, err = supervised.Current(row, w.chain)
+	return w, err
 }
 
-func (h *Handler) prepare(ctx context.Context, a *jobs.Attempt) (supervised.Run, error) {
-	var none supervised.Run
-	w, err := h.work(ctx, a.Job)
-	if err != nil {
-		return none, err
+// login returns the inventory as the play logs in by it: as the automation user
+// where a host was admitted so.
+func (h *Handler) login(ctx context.Context, w work, workspace string) (*inventory.Inventory, error) {
+	if w.handoff() {
+		return w.inv, nil
 	}
-	row, err := h.Ledger.Inventory(ctx, a.Job.Workspace)
+	admissions, err := h.Ledger.Admissions(ctx, workspace)
 	if err != nil {
-		return none, err
-	}
-	inv, err := supervised.Current(row, w.chain)
-	if err != nil {
-		return none, err
-	}
-	admissions, err := h.Ledger.Admissions(ctx, a.Job.Workspace)
-	if err != nil {
-		return none, err
+		return nil, err
 	}
 	automation := map[string]bool{}
 	for _, ad := range admissions {
 		automation[ad.Host] = ad.Login == orchestrator.LoginAutomation
 	}
-	if inv, err = h.Runner.AsAutomation(inv, h.AutomationUser, automation); err != nil {
+	return h.Runner.AsAutomation(w.inv, h.AutomationUser, automation)
+}
+
+func (h *Handler) prepare(ctx context.Context, a *jobs.Attempt, w work) (supervised.Run, error) {
+	var none supervised.Run
+	inv, err := h.login(ctx, w, a.Job.Workspace)
+	if err != nil {
 		return none, err
 	}
 	vars, err := supervised.Vars(w.spec.Vars)
@@ -138,6 +178,9 @@ func (h *Handler) prepare(ctx context.Context, a *jobs.Attempt) (supervised.Run,
 	}
 	if w.chain != nil {
 		r.Again = w.chain.ResumeCommand()
+		if s := w.chain.Step(a.Job.StepKind); s != nil {
+			r.Only = s.Only
+		}
 	}
 	dir := filepath.Join(a.WorkDir, "snapshot")
 	r.Playbook = ansible.Playbook{Snapshot: dir, Entry: w.spec.Playbook.Entry, Path: w.spec.Playbook.Path}

@@ -10,6 +10,7 @@ import (
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/ansible"
 	"github.com/exocomp/exocomp/orchestrator/internal/ansible/supervised"
+	"github.com/exocomp/exocomp/orchestrator/internal/hostkeys"
 	"github.com/exocomp/exocomp/orchestrator/internal/jobs"
 	"github.com/exocomp/exocomp/orchestrator/internal/steps/play"
 	"github.com/exocomp/exocomp/orchestrator/internal/steps/steptest"
@@ -20,6 +21,14 @@ func TestMain(m *testing.M) { steptest.Main(m) }
 
 func TestStepConforms(t *testing.T) {
 	steptest.Run(t, steptest.Suite{Kind: orchestrator.StepAnsiblePlay, Phase: "play", New: newHandler})
+}
+
+// A handoff's play pins its hosts itself, once.
+func TestHandoffConforms(t *testing.T) {
+	steptest.Run(t, steptest.Suite{Kind: orchestrator.StepAnsiblePlay, Phase: "play", New: func(t *testing.T, s *steptest.Site) jobs.Handler {
+		s.Ledger.Chain.Kind = orchestrator.RunHandoff
+		return newHandler(t, s)
+	}})
 }
 
 func newHandler(t *testing.T, s *steptest.Site) jobs.Handler {
@@ -36,6 +45,7 @@ func newHandler(t *testing.T, s *steptest.Site) jobs.Handler {
 	install := ansible.Install{Path: s.Ansible(t), Version: "2.14.18"}
 	return &play.Handler{
 		Ledger:         s.Ledger,
+		Pinner:         &hostkeys.Pinner{Store: s.Ledger},
 		Runner:         &supervised.Runner{Pins: s.Ledger, FleetKey: s.Key, Locate: func(context.Context) (ansible.Install, error) { return install, nil }},
 		Snapshots:      archive{snapshot},
 		AutomationUser: "exocomp",

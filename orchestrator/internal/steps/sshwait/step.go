@@ -39,7 +39,11 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 	}
 	var targets []Target
 	var local []orchestrator.HostReport
+	only := supervised.Only(&run, a.Job)
 	for _, x := range inventory.Effective(inv) {
+		if !only(x.Name) {
+			continue
+		}
 		if x.Local() {
 			local = append(local, orchestrator.HostReport{Name: x.Name, State: orchestrator.HostSkipped, Message: "local: nothing to wait for"})
 			continue
