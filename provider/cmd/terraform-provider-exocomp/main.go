@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -17,7 +16,7 @@ var version = "dev"
 func main() {
 	debug := flag.Bool("debug", false, "serve until interrupted and print what to export, for a debugger")
 	flag.Parse()
-	if err := provider.Serve(context.Background(), version, *debug); err != nil {
+	if err := provider.Serve(version, *debug); err != nil {
 		fmt.Fprintln(os.Stderr, "terraform-provider-exocomp:", err)
 		os.Exit(1)
 	}

@@ -24,10 +24,17 @@ var (
 	_ resource.ResourceWithImportState    = (*provisionResource)(nil)
 )
 
+// provisionType and provisionVersion are how OpenTofu's state names the resource
+// and the version of its schema.
+const (
+	provisionType    = "exocomp_provision"
+	provisionVersion = 0
+)
+
 func newProvisionResource() resource.Resource { return &provisionResource{} }
 
-func (r *provisionResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_provision"
+func (r *provisionResource) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = provisionType
 }
 
 func (r *provisionResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
@@ -108,6 +115,8 @@ func (r *provisionResource) Read(ctx context.Context, req resource.ReadRequest, 
 	}
 	run, err := r.read(ctx, ref)
 	switch {
+	case err == nil && !fresh && run.State == orchestrator.RunSucceeded && state.Status.ValueString() == string(run.State):
+		// It is final, and the state has it all.
 	case err == nil:
 		resp.Diagnostics.Append(state.record(ctx, run)...)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)

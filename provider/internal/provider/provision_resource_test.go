@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-testing/config"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -68,7 +67,7 @@ func (a *acceptance) step(change config.Variables, s resource.TestStep) resource
 	s.ConfigFile = config.StaticFile("testdata/provision.tf")
 	s.ConfigVariables = a.vars(change)
 	s.ProtoV6ProviderFactories = map[string]func() (tfprotov6.ProviderServer, error){
-		"exocomp": providerserver.NewProtocol6WithError(New("test")()),
+		"exocomp": func() (tfprotov6.ProviderServer, error) { return newServer(New("test")()), nil },
 	}
 	return s
 }

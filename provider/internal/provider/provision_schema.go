@@ -25,6 +25,7 @@ const provisionDescription = "Provisions the hosts of a workspace: the exocomp d
 func provisionSchema(ctx context.Context) schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: provisionDescription,
+		Version:             provisionVersion,
 		Attributes: map[string]schema.Attribute{
 			"workspace": schema.StringAttribute{
 				MarkdownDescription: "Name of the workspace: letters, digits, `_` and `-`, starting with a letter, at most 63. " +

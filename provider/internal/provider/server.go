@@ -1,12 +1,12 @@
 package provider
 
 import (
-	"context"
 	"os"
 	"runtime/debug"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 )
 
 // frameworkLevel sets the level of the plugin framework's own log.
@@ -23,7 +23,7 @@ const gcPercent = 400
 // write trace lines for every leaf of a value, for OpenTofu to drop, each from
 // a context that wraps the one before: a plan of a thousand hosts then takes
 // quadratic time for lines that nobody reads (framework 1.19).
-func Serve(ctx context.Context, version string, waitForDebugger bool) error {
+func Serve(version string, waitForDebugger bool) error {
 	if !logged(os.Environ()) {
 		if err := os.Setenv(frameworkLevel, "OFF"); err != nil {
 			return err
@@ -32,7 +32,11 @@ func Serve(ctx context.Context, version string, waitForDebugger bool) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	return providerserver.Serve(ctx, New(version), providerserver.ServeOpts{Address: Address, Debug: waitForDebugger})
+	var options []tf6server.ServeOpt
+	if waitForDebugger {
+		options = append(options, tf6server.WithManagedDebug())
+	}
+	return tf6server.Serve(Address, func() tfprotov6.ProviderServer { return newServer(New(version)()) }, options...)
 }
 
 // logged reports whether somebody asked OpenTofu for a log: by TF_LOG or one of
