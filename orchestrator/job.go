@@ -106,6 +106,20 @@ type JobSpec struct {
 	Schedule      string    `json:"schedule,omitempty"`       // the schedule that fired it, or empty
 }
 
+// ValidatePlaybookRun reports every mistake in the spec of a
+// [JobPlaybookRun] together, as one [CodeInvalid] error. What stands in Args is
+// looked at by the driver of ansible-playbook.
+func (s JobSpec) ValidatePlaybookRun() error {
+	var m Mistakes
+	if s.Play == nil {
+		m.Addf("no playbook is named")
+	} else {
+		m.Add(s.Play.Validate())
+	}
+	m.egress(s.Egress)
+	return m.Err()
+}
+
 // Turn is a place in a workspace's queue, first in, first out. The oldest open
 // turn holds the workspace: only its run's steps, or its job, may start.
 type Turn struct {

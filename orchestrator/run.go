@@ -214,16 +214,21 @@ func (s RunSpec) Validate(kind RunKind) error {
 	case kind != RunHandoff && (s.SSHWait <= 0 || s.SSHWait > 24*time.Hour):
 		m.Addf("--ssh-wait %s is not above 0s and at most 24h", s.SSHWait)
 	}
-	for _, p := range s.Egress {
-		if p < 1 || p > 65535 {
-			m.Addf("--egress %d is not a TCP port (1 to 65535)", p)
-		}
-	}
+	m.egress(s.Egress)
 	for _, f := range s.SSHIdentities {
 		m.absolute("--ssh-identity", f)
 	}
 	m.Add(ValidateVars(s.Vars))
 	return m.Err()
+}
+
+// egress records what is no TCP port.
+func (m *Mistakes) egress(ports []int) {
+	for _, p := range ports {
+		if p < 1 || p > 65535 {
+			m.Addf("--egress %d is not a TCP port (1 to 65535)", p)
+		}
+	}
 }
 
 func (p PlaybookRef) validate(m *Mistakes, what string) {

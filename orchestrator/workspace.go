@@ -135,6 +135,20 @@ func WorkspaceOfInventory(name string) (string, bool) {
 	return strings.CutPrefix(name, InventoryPrefix)
 }
 
+// ValidateInventoryName refuses what names no standing inventory: neither
+// `tf:<workspace>` nor a workspace. The error is [CodeInvalid].
+func ValidateInventoryName(name string) error {
+	workspace, ok := WorkspaceOfInventory(name)
+	if !ok {
+		workspace = name
+	}
+	if err := ValidateWorkspaceName(workspace); err != nil {
+		return Errorf(CodeInvalid, "%q is no inventory: %s", name, FailureOf(err).Message).
+			WithHint("name one as tf:WORKSPACE; list them: exocomp inventory list")
+	}
+	return nil
+}
+
 var workspaceName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // ReservedNames may name neither a workspace nor, in an inventory, a host:

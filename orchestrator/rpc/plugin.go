@@ -49,6 +49,7 @@ func (contract) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.C
 		workspaces:  exocompv1.NewWorkspaceServiceClient(conn),
 		runs:        exocompv1.NewRunServiceClient(conn),
 		provisions:  exocompv1.NewProvisionServiceClient(conn),
+		playbooks:   exocompv1.NewPlaybookServiceClient(conn),
 		jobs:        exocompv1.NewJobServiceClient(conn),
 		inventories: exocompv1.NewInventoryServiceClient(conn),
 		hosts:       exocompv1.NewHostServiceClient(conn),
@@ -63,6 +64,7 @@ type stubs struct {
 	workspaces  exocompv1.WorkspaceServiceClient
 	runs        exocompv1.RunServiceClient
 	provisions  exocompv1.ProvisionServiceClient
+	playbooks   exocompv1.PlaybookServiceClient
 	jobs        exocompv1.JobServiceClient
 	inventories exocompv1.InventoryServiceClient
 	hosts       exocompv1.HostServiceClient

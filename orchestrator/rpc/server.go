@@ -97,6 +97,7 @@ func (s *Server) register(r grpc.ServiceRegistrar) {
 	exocompv1.RegisterWorkspaceServiceServer(r, workspaceServer{svc: s.svc})
 	exocompv1.RegisterRunServiceServer(r, runServer{svc: s.svc})
 	exocompv1.RegisterProvisionServiceServer(r, provisionServer{svc: s.svc})
+	exocompv1.RegisterPlaybookServiceServer(r, playbookServer{svc: s.svc})
 	exocompv1.RegisterJobServiceServer(r, jobServer{svc: s.svc})
 	exocompv1.RegisterInventoryServiceServer(r, inventoryServer{svc: s.svc})
 	exocompv1.RegisterHostServiceServer(r, hostServer{svc: s.svc})

@@ -20,6 +20,7 @@ type Service interface {
 	Workspaces
 	Runs
 	Provisions
+	Playbooks
 	Jobs
 	Inventories
 	Hosts

@@ -22,6 +22,7 @@ var changes = map[string]func(*testing.T, *rpctest.Service) []string{
 		}
 		return []string{"edge"}
 	},
+	"playbook run":      with(filepath.Join("testdata", "play", "site.yml"), "--inventory", "tf:edge", "--egress", "443", "--keep-going"),
 	"workspace add":     with("core", "/srv/core", "--approval", "never"),
 	"workspace apply":   with("edge"),
 	"workspace refresh": with("edge"),

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,6 +61,8 @@ func (a *app) completeFlag(c *cobra.Command, f *pflag.Flag) {
 	switch {
 	case f.Name == "workspace":
 		offer = a.flagOf(workspaceNames)
+	case f.Name == "inventory":
+		offer = a.flagOf(inventoryNames)
 	case f.Name == "run":
 		offer = a.flagOf(runRefs)
 	case f.Name == "state":
@@ -166,6 +169,15 @@ func jobIDs(command string) candidates {
 		}
 		return ids, err
 	}
+}
+
+func inventoryNames(ctx context.Context, cl *rpc.Client) ([]string, error) {
+	all, err := cl.ListInventories(ctx)
+	names := make([]string, 0, len(all))
+	for _, i := range all {
+		names = append(names, i.Name()+"\t"+strconv.Itoa(len(i.Hosts))+" host(s)")
+	}
+	return names, err
 }
 
 func inventoryHosts(ctx context.Context, cl *rpc.Client) ([]string, error) {

@@ -54,6 +54,8 @@ func TestArgumentsComplete(t *testing.T) {
 		"workspace add core ":             dirs,
 		"workspace unlock edge ":          noFiles,
 		"inventory show ":                 "edge" + noFiles,
+		"playbook run ":                   "yml yaml" + byExt,
+		"playbook run --inventory ":       "tf:edge" + noFiles,
 		"jobs show ":                      job2 + noFiles,
 		"jobs logs ":                      job2 + noFiles,
 		"jobs cancel ":                    noFiles, // it has ended

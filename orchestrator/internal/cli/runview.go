@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -169,6 +170,7 @@ func printJob(w io.Writer, j orchestrator.Job) {
 	}
 	out("job %s  %s of %s: %s", j.ID, does, j.Workspace, j.State)
 	out("  submitted  %s, took %s, attempt %d %s", instant(j.CreatedAt), span(j.StartedAt, j.FinishedAt), j.Attempt.Number, j.Attempt.ID)
+	printSpec(out, j.Spec)
 	if j.Redrives != "" {
 		out("  redrives   %s", j.Redrives)
 	}
@@ -196,6 +198,36 @@ func printJob(w io.Writer, j orchestrator.Job) {
 	}
 	if j.Report != nil {
 		printHosts(w, j.Report.Hosts, false, "")
+	}
+}
+
+// printSpec prints what a playbook run was asked to do.
+func printSpec(out func(string, ...any), s orchestrator.JobSpec) {
+	if s.Play == nil {
+		return
+	}
+	out("  playbook   %s (%.19s…)", printable(s.Play.Playbook.Path), s.Play.Playbook.Digest)
+	if s.Schedule != "" {
+		out("  schedule   %s", printable(s.Schedule))
+	}
+	var words []string
+	for _, p := range s.Egress {
+		words = append(words, "--egress", strconv.Itoa(p))
+	}
+	for _, f := range s.Play.SSHIdentities {
+		words = append(words, "--ssh-identity", f)
+	}
+	if s.NoAdmit {
+		words = append(words, "--no-admit")
+	}
+	if s.KeepGoing {
+		words = append(words, "--keep-going")
+	}
+	if len(s.Args) > 0 {
+		words = append(append(words, "--"), s.Args...)
+	}
+	if len(words) > 0 {
+		out("  with       %s", printable(orchestrator.ShellCommand(words...)))
 	}
 }
 

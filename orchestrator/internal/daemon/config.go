@@ -28,6 +28,7 @@ type Config struct {
 	TofuPath       string // empty: `tofu` on PATH
 	AnsiblePath    string // empty: `ansible-playbook` on PATH
 	LogLevel       slog.Level
+	Rules          []PlaybookRule
 	File           string // where the settings were read, or empty
 }
 
@@ -46,6 +47,7 @@ type file struct {
 	LogLevel       *string  `hcl:"log_level"`
 	Tofu           *program `hcl:"tofu,block"`
 	Ansible        *program `hcl:"ansible,block"`
+	Playbooks      []rule   `hcl:"playbook,block"`
 }
 
 type program struct {
@@ -152,6 +154,9 @@ func (f file) override(c *Config) {
 	if f.Ansible != nil {
 		set(&c.AnsiblePath, f.Ansible.Path)
 	}
+	for _, r := range f.Playbooks {
+		c.Rules = append(c.Rules, PlaybookRule{Path: r.Path, Egress: r.Egress, SSHIdentities: r.SSHIdentity})
+	}
 }
 
 // userName is what useradd(8) takes as a portable name.
@@ -171,6 +176,7 @@ func (c Config) Validate() error {
 	if !userName.MatchString(c.AutomationUser) || c.AutomationUser == "root" {
 		m.Addf("automation_user %q is not the name of an ordinary user", c.AutomationUser)
 	}
+	m.Add(validateRules(c.Rules))
 	if err := m.Err(); err != nil {
 		if c.File != "" {
 			return orchestrator.Errorf(orchestrator.CodeInvalid, "%s: %w", c.File, err).WithHint(settingsHint)
@@ -189,7 +195,11 @@ const Settings = `  data_dir        = "/var/lib/exocomp"  # the ledger, keys, pi
   automation_user = "exocomp"           # created on every onboarded host
   log_level       = "info"              # debug, info, warn or error
   tofu { path = "/usr/bin/tofu" }                # default: tofu on PATH
-  ansible { path = "/usr/bin/ansible-playbook" } # default: ansible-playbook on PATH`
+  ansible { path = "/usr/bin/ansible-playbook" } # default: ansible-playbook on PATH
+  playbook "/srv/play/site.yml" {  # what belongs to a playbook run of that path, see docs/playbooks.md
+    egress       = [443]                 # TCP ports that it needs besides 22
+    ssh_identity = ["/etc/exocomp/key"]  # private keys that it may log in with
+  }`
 
 func refused(diags hcl.Diagnostics) error {
 	lines := make([]string, 0, len(diags))

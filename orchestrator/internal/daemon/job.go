@@ -32,6 +32,11 @@ func (d *Daemon) RedriveJob(ctx context.Context, id orchestrator.JobID) (orchest
 	if err := d.reviewLost(ctx, job.Workspace); err != nil {
 		return job, err
 	}
+	if job.Kind == orchestrator.JobPlaybookRun && job.State == orchestrator.JobInterrupted && job.RedrivenBy == "" {
+		if _, err := d.engine.StandingInventory(ctx, job.Workspace); err != nil {
+			return job, err
+		}
+	}
 	return d.ledger.RedriveJob(ctx, id, rpc.PeerFrom(ctx))
 }
 

@@ -19,7 +19,7 @@ func (e *Engine) StandingInventory(ctx context.Context, name string) (orchestrat
 		workspace = name
 	}
 	var none orchestrator.Inventory
-	if err := orchestrator.ValidateWorkspaceName(workspace); err != nil {
+	if err := orchestrator.ValidateInventoryName(name); err != nil {
 		return none, err
 	}
 	w, err := e.Workspace(ctx, workspace)

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/playbook"
+	"github.com/exocomp/exocomp/orchestrator/rpc"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) playbookCommand() *cobra.Command {
+	return group("playbook", "Playbooks against a standing inventory, outside any chain", a.playbookRun())
+}
+
+func (a *app) playbookRun() *cobra.Command {
+	var inventory string
+	var identities []string
+	spec := orchestrator.JobSpec{}
+	c := &cobra.Command{
+		Use:   "run PLAYBOOK [-- ARGS]",
+		Short: "Run a playbook against a standing inventory",
+		Long: `Run a playbook against the hosts that tf:WORKSPACE names now, as one job in the
+turn of that workspace. The playbook and its roles are snapshotted now, so later
+edits do not change this run.
+
+Hosts that are not admitted yet are admitted first, inside the job and with the
+settings of the workspace's newest succeeded chain: waited for, pinned, onboarded.
+Where one cannot be, nothing is played, unless --keep-going leaves it out; the job
+then fails in the end and names it. With -- --check nothing is admitted.
+
+What stands behind -- is passed to ansible-playbook: --check, --diff, --limit,
+--tags, --skip-tags, --start-at-task, -e, -f, -v. A file in it (-e @vars.yml) is
+one of the snapshot, named from the playbook's directory.`,
+		Example: "  exocomp playbook run site.yml --inventory tf:edge --wait\n  exocomp playbook run site.yml --inventory tf:edge --wait -- --check --limit web1",
+	}
+	fl := c.Flags()
+	fl.StringVar(&inventory, "inventory", "", "the standing `inventory`, tf:WORKSPACE; required")
+	fl.IntSliceVar(&spec.Egress, "egress", nil, "TCP `port` that the play needs besides 22, recorded with the job; may be repeated")
+	fl.StringArrayVar(&identities, "ssh-identity", nil, "private key `file` on the daemon's host to log in with; may be repeated")
+	fl.BoolVar(&spec.NoAdmit, "no-admit", false, "admit no host: fail naming those that are not admitted")
+	fl.BoolVar(&spec.KeepGoing, "keep-going", false, "play against the other hosts where one cannot be admitted")
+	wait := waitFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := playbookMistakes(inventory, args[0]); err != nil {
+			return err
+		}
+		for i := range identities {
+			if err := absolute(&identities[i]); err != nil {
+				return err
+			}
+		}
+		spec.Args = args[1:]
+		return a.submitJob(c.Context(), wait, func(ctx context.Context, cl *rpc.Client) (orchestrator.Job, error) {
+			ref, err := cl.UploadPlaybook(ctx, args[0])
+			if err != nil {
+				return orchestrator.Job{}, err
+			}
+			spec.Play = &orchestrator.PlaySpec{Playbook: ref, SSHIdentities: identities}
+			if err := spec.ValidatePlaybookRun(); err != nil {
+				return orchestrator.Job{}, err
+			}
+			return cl.SubmitPlaybook(ctx, "", inventory, spec)
+		})
+	}
+	return c
+}
+
+// playbookMistakes reports together what is wrong before a daemon is asked.
+func playbookMistakes(inventory, play string) error {
+	var m orchestrator.Mistakes
+	if inventory == "" {
+		m.Addf("--inventory is missing: name a standing inventory, tf:WORKSPACE")
+	} else {
+		m.Add(orchestrator.ValidateInventoryName(inventory))
+	}
+	_, _, err := playbook.Root(play)
+	m.Add(err)
+	return m.Err()
+}

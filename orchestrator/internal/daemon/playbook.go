@@ -1,0 +1,51 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/rpc"
+)
+
+// SubmitPlaybook implements [rpc.Playbooks].
+func (d *Daemon) SubmitPlaybook(ctx context.Context, key, inventory string, spec orchestrator.JobSpec) (orchestrator.Job, error) {
+	spec.Schedule = ""
+	return d.submitPlaybook(ctx, key, inventory, spec, rpc.PeerFrom(ctx))
+}
+
+// submitPlaybook queues a playbook against a standing inventory, for a person or
+// for a schedule. What is wrong with it, or with the inventory, is refused now,
+// and nothing is queued.
+func (d *Daemon) submitPlaybook(ctx context.Context, key, inventory string, spec orchestrator.JobSpec, by orchestrator.Peer) (orchestrator.Job, error) {
+	if err := d.checkPlaybook(&spec); err != nil {
+		return orchestrator.Job{}, err
+	}
+	row, err := d.engine.StandingInventory(ctx, inventory)
+	if err != nil {
+		return orchestrator.Job{}, err
+	}
+	return d.ledger.SubmitJob(ctx, orchestrator.NewJob{
+		Key: key, Kind: orchestrator.JobPlaybookRun, Workspace: row.Workspace, Spec: spec, By: by,
+	})
+}
+
+// checkPlaybook validates a playbook run against this machine, adds what the rule
+// of its path grants, and gives its arguments their long form.
+func (d *Daemon) checkPlaybook(spec *orchestrator.JobSpec) error {
+	if err := spec.ValidatePlaybookRun(); err != nil {
+		return err
+	}
+	grant(d.cfg.Rules, spec)
+	run := orchestrator.RunSpec{
+		Playbook: spec.Play.Playbook, Vars: spec.Play.Vars, SSHIdentities: spec.Play.SSHIdentities,
+		Args: spec.Args, Egress: spec.Egress, SSHWait: orchestrator.DefaultSSHWait,
+	}
+	if err := d.checkSpec(&run); err != nil {
+		return err
+	}
+	*spec = orchestrator.JobSpec{
+		Play: spec.Play, Args: run.Args, Egress: spec.Egress,
+		NoAdmit: spec.NoAdmit, KeepGoing: spec.KeepGoing, Schedule: spec.Schedule,
+	}
+	return nil
+}
