@@ -40,7 +40,7 @@ func (d *Daemon) checkPlaybook(spec *orchestrator.JobSpec) error {
 		Playbook: spec.Play.Playbook, Vars: spec.Play.Vars, SSHIdentities: spec.Play.SSHIdentities,
 		Args: spec.Args, Egress: spec.Egress, SSHWait: orchestrator.DefaultSSHWait,
 	}
-	if err := d.checkSpec(&run); err != nil {
+	if err := d.checkSpec(orchestrator.RunProvision, &run); err != nil {
 		return err
 	}
 	*spec = orchestrator.JobSpec{
