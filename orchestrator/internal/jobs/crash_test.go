@@ -18,6 +18,7 @@ import (
 const counted = `echo run >>runs; echo begun; while [ ! -e go ]; do sleep 0.02; done; echo over`
 
 func TestAdoptAfterKillOfTheDaemon(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.Phases = []phaseSpec{{Phase: "init", Script: "echo run >>inits"}, {Phase: "apply", Script: counted}}
 	d := w.startDaemon(t)
@@ -43,6 +44,7 @@ func TestAdoptAfterKillOfTheDaemon(t *testing.T) {
 }
 
 func TestResultOfATimeWithoutADaemonIsRecorded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.Phases = []phaseSpec{{Phase: "apply", Script: counted}}
 	d := w.startDaemon(t)
@@ -60,6 +62,7 @@ func TestResultOfATimeWithoutADaemonIsRecorded(t *testing.T) {
 }
 
 func TestOrderlyShutdownLeavesTheToolAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.Phases = []phaseSpec{{Phase: "apply", Script: counted}}
 	d := w.startDaemon(t)
@@ -88,6 +91,7 @@ func TestOrderlyShutdownLeavesTheToolAlone(t *testing.T) {
 }
 
 func TestNothingLeftAliveIsLost(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.Phases = []phaseSpec{{Phase: "play", Script: counted}}
 	d := w.startDaemon(t)
@@ -123,6 +127,7 @@ i=0; while [ $i -lt 20 ]; do sleep 0.02; i=$((i+1)); done
 echo saved >>state; exit 1`
 
 func TestGracefulToolWithoutSupervisorSavesItsState(t *testing.T) {
+	t.Parallel()
 	for _, daemonToo := range []bool{false, true} {
 		t.Run(fmt.Sprintf("daemon killed too: %v", daemonToo), func(t *testing.T) {
 			w := newWorld(t)
@@ -210,6 +215,7 @@ func stageOf(c control) string {
 }
 
 func TestWorkOfTheDaemonItselfIsRearmedAfterACrash(t *testing.T) {
+	t.Parallel()
 	for _, clean := range []bool{false, true} {
 		w := newWorld(t)
 		q := w.queue()
@@ -238,6 +244,7 @@ func TestWorkOfTheDaemonItselfIsRearmedAfterACrash(t *testing.T) {
 }
 
 func TestStaleWorkDirectoriesAreRemoved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	stale := filepath.Join(w.Runtime, "work", "gone1234")
 	if err := os.MkdirAll(stale, 0o700); err != nil {
@@ -252,6 +259,7 @@ func TestStaleWorkDirectoriesAreRemoved(t *testing.T) {
 }
 
 func TestSupervisorInheritsNothingFromTheDaemon(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	// What whoever started the daemon left open must not reach tools.
 	f, err := os.Create(w.scratch("open"))

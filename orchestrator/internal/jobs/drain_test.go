@@ -26,6 +26,7 @@ func (w *world) drains(t *testing.T, q *fileQueue, ready func()) (r row) {
 // A tool that a drain ended in order is no failure, no cancellation and no crash:
 // its job is run again when the drain is over.
 func TestADrainCostsNoJob(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.Phases = []phaseSpec{{Phase: "apply", Graceful: true, Script: `echo run >>runs
 [ -e again ] && exit 0
@@ -54,6 +55,7 @@ trap 'exit 1' TERM; touch ready; while :; do sleep 0.02; done`}}
 }
 
 func TestADrainEndsTheDaemonsOwnWorkInOrder(t *testing.T) {
+	t.Parallel()
 	lost := []orchestrator.LostCreate{{Address: "vm.a"}}
 	for name, c := range map[string]struct {
 		said error

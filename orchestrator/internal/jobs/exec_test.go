@@ -17,6 +17,7 @@ import (
 )
 
 func TestExecTellsHowTheToolEnded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.attempt(t)
 	for _, c := range []struct {
@@ -41,6 +42,7 @@ func TestExecTellsHowTheToolEnded(t *testing.T) {
 }
 
 func TestExecOfAFinishedPhaseRunsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.attempt(t)
 	q := a.cfg.Queue.(*memQueue)
@@ -74,6 +76,7 @@ func TestExecOfAFinishedPhaseRunsNothing(t *testing.T) {
 // A supervisor that ended before it started anything leaves a phase as it was:
 // fresh, so it is prepared again. A phase that is over is not.
 func TestExecPreparesOnlyWhatItStarts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.attempt(t)
 	tool := a.control("play")
@@ -111,6 +114,7 @@ func TestExecPreparesOnlyWhatItStarts(t *testing.T) {
 }
 
 func TestExecSaysWhyTheToolCouldNotBeStarted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.attempt(t)
 	tool := Tool{Phase: "apply", Argv: []string{"/nowhere/tofu"}, Dir: "/"}
@@ -127,6 +131,7 @@ func TestExecSaysWhyTheToolCouldNotBeStarted(t *testing.T) {
 }
 
 func TestExecRefusesAMistakeOfTheDriver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.attempt(t)
 	for _, tool := range []Tool{
@@ -143,6 +148,7 @@ func TestExecRefusesAMistakeOfTheDriver(t *testing.T) {
 }
 
 func TestPhaseInWhichNothingRanIsBegunAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.attempt(t)
 	c := w.control("apply")
@@ -160,6 +166,7 @@ func TestPhaseInWhichNothingRanIsBegunAgain(t *testing.T) {
 }
 
 func TestSupervisorThatCannotBeginIsAnError(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.attempt(t)
 	a.cfg.BootIDFile = "/nowhere/boot_id"
@@ -180,6 +187,7 @@ func (*refusingQueue) SetPhase(context.Context, orchestrator.JobID, orchestrator
 }
 
 func TestNoIntentNoTool(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.attempt(t)
 	a.cfg.Queue = &refusingQueue{}
@@ -222,6 +230,7 @@ func cancelled(t *testing.T, w *world, tool Tool, cause error) (Result, time.Dur
 }
 
 func TestCancelWaitsForAGracefulTool(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	tool := w.tool(phaseSpec{Phase: "apply", Script: saving, Graceful: true})
 	tool.Grace = time.Millisecond // does not concern it
@@ -235,6 +244,7 @@ func TestCancelWaitsForAGracefulTool(t *testing.T) {
 }
 
 func TestForceKillsAGracefulTool(t *testing.T) {
+	t.Parallel()
 	for _, cause := range []error{ErrForced, nil} {
 		w := newWorld(t)
 		r, took := cancelled(t, w, w.tool(phaseSpec{Phase: "apply", Script: `trap '' TERM; touch ready; while :; do sleep 0.1; done`, Graceful: true}), cause)
@@ -248,6 +258,7 @@ func TestForceKillsAGracefulTool(t *testing.T) {
 }
 
 func TestToolThatIgnoresSIGTERMIsKilledAfterItsGrace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	tool := w.tool(phaseSpec{Phase: "play", Script: `trap '' TERM; touch ready; while :; do sleep 0.1; done`})
 	tool.Grace = 300 * time.Millisecond
@@ -258,6 +269,7 @@ func TestToolThatIgnoresSIGTERMIsKilledAfterItsGrace(t *testing.T) {
 }
 
 func TestCancelledBeforeTheStartRunsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(ErrCancelled)
@@ -268,6 +280,7 @@ func TestCancelledBeforeTheStartRunsNothing(t *testing.T) {
 }
 
 func TestResultOfASupervisorThatDoesNotEndIsTaken(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.attempt(t)
 	a.cfg.takeResultAfter = 50 * time.Millisecond
@@ -306,6 +319,7 @@ func lostPhase(t *testing.T, w *world, r record) {
 }
 
 func TestResultWithAnotherTokenIsNone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.attempt(t)
 	lostPhase(t, w, record{})
@@ -318,6 +332,7 @@ func TestResultWithAnotherTokenIsNone(t *testing.T) {
 }
 
 func TestPidsAreBelievedOnlyOfTheSameProcessAndBoot(t *testing.T) {
+	t.Parallel()
 	self, err := readStat(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
@@ -354,6 +369,7 @@ func TestPidsAreBelievedOnlyOfTheSameProcessAndBoot(t *testing.T) {
 }
 
 func TestAgentAnswersOnlyItsPhase(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.attempt(t)
 	key := filepath.Join(w.Scratch, "key")

@@ -34,7 +34,36 @@ func TestMain(m *testing.M) {
 			os.Exit(masterMain(os.Args[2], os.Args[3]))
 		}
 	}
-	goleak.VerifyTestMain(m)
+	remove := func() {}
+	if raceEnabled {
+		executable, remove = buildPlain()
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		remove()
+		os.Exit(code)
+	}))
+}
+
+// executable is this test binary as the tests execute it: the supervisor, the
+// shim and the test daemon.
+var executable = "/proc/self/exe"
+
+// buildPlain builds this test binary without the race detector, which makes each
+// of the hundreds of processes that these tests start many times as dear. What
+// runs in the test's own process stays under it.
+func buildPlain() (path string, remove func()) {
+	dir, err := os.MkdirTemp("", "jobs")
+	if err == nil {
+		path = filepath.Join(dir, "jobs.test")
+		cmd := exec.Command("go", "test", "-c", "-vet=off", "-o", path, ".")
+		cmd.Stderr = os.Stderr
+		err = cmd.Run()
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "build the test binary without the race detector: %v\n", err)
+		os.Exit(1)
+	}
+	return path, func() { _ = os.RemoveAll(dir) }
 }
 
 // world is the directories of one test and what its daemon is to do. It is
@@ -189,7 +218,7 @@ func (w *world) tool(p phaseSpec) Tool {
 
 func (w *world) config(q Queue) Config {
 	return Config{
-		Queue: q, DataDir: w.Data, RuntimeDir: w.Runtime, noCgroups: w.NoCgroups,
+		Queue: q, DataDir: w.Data, RuntimeDir: w.Runtime, noCgroups: w.NoCgroups, SelfExe: executable,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	}
 }
@@ -428,7 +457,7 @@ func (w *world) startDaemon(t *testing.T) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("/proc/self/exe", "test-daemon", string(config))
+	cmd := exec.Command(executable, "test-daemon", string(config))
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

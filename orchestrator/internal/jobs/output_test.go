@@ -10,6 +10,7 @@ import (
 )
 
 func TestLogIsRedactedAndValidUTF8(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	tool := w.tool(phaseSpec{Phase: "play", Script: `printf 'password is hunt'; sleep 0.2; printf 'er2hunter2\n'; env; printf 'a\377b\303'; echo on stderr >&2; printf 'no end'`})
 	tool.Secrets = []orchestrator.Secret{orchestrator.NewSecret("hunter2hunter2")}
@@ -33,6 +34,7 @@ func TestLogIsRedactedAndValidUTF8(t *testing.T) {
 }
 
 func TestJournalIsKeptWholeBehindACutLog(t *testing.T) {
+	t.Parallel()
 	const size = 20 << 20
 	w := newWorld(t)
 	tool := w.tool(phaseSpec{Phase: "apply", Script: `head -c 20971520 /dev/zero | tr '\0' x; echo; echo last`})
@@ -61,6 +63,7 @@ func TestJournalIsKeptWholeBehindACutLog(t *testing.T) {
 }
 
 func TestOutputThatIsNotKeptGivesItsSpaceBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.attempt(t)
 	done := make(chan error, 1)

@@ -33,6 +33,7 @@ func (f handlerFunc) Handle(ctx context.Context, a *Attempt) (orchestrator.Outco
 }
 
 func TestPanicOfAHandlerFailsItsJobAndLeavesNoTool(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	cfg := w.config(w.queue())
 	cfg.Handler = handlerFunc(func(ctx context.Context, a *Attempt) (orchestrator.Outcome, error) {
@@ -50,6 +51,7 @@ func TestPanicOfAHandlerFailsItsJobAndLeavesNoTool(t *testing.T) {
 }
 
 func TestCancelEndsTheDaemonsOwnWork(t *testing.T) {
+	t.Parallel()
 	for _, said := range []error{context.Canceled, errors.New("signal: terminated")} { // as libraries would
 		w := newWorld(t)
 		q := w.queue()
@@ -75,6 +77,7 @@ func TestCancelEndsTheDaemonsOwnWork(t *testing.T) {
 }
 
 func TestShutdownRecordsNoFailure(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func() (orchestrator.Outcome, error){
 		"an error":   func() (orchestrator.Outcome, error) { return orchestrator.Outcome{}, errors.New("interrupted") },
 		"an outcome": func() (orchestrator.Outcome, error) { return orchestrator.Fail(errors.New("interrupted"), nil), nil },
@@ -110,6 +113,7 @@ func (q *flakyQueue) FinishJob(ctx context.Context, id orchestrator.JobID, token
 }
 
 func TestOutcomeIsRecordedWhenTheDiskHasRoomAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	q := &flakyQueue{fileQueue: w.queue(), err: errors.New("database or disk is full")}
 	q.fails.Store(2)
@@ -123,6 +127,7 @@ func TestOutcomeIsRecordedWhenTheDiskHasRoomAgain(t *testing.T) {
 }
 
 func TestOutcomeThatTheLedgerNeverTakesIsABareFailure(t *testing.T) {
+	t.Parallel()
 	for _, refusals := range []int32{1, 2} {
 		w := newWorld(t)
 		q := &flakyQueue{fileQueue: w.queue(), err: orchestrator.Errorf(orchestrator.CodeInvalid, "CHECK constraint failed")}
@@ -138,6 +143,7 @@ func TestOutcomeThatTheLedgerNeverTakesIsABareFailure(t *testing.T) {
 }
 
 func TestOutcomeOfAnotherAttemptIsDropped(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	q := &flakyQueue{fileQueue: w.queue(), err: orchestrator.Errorf(orchestrator.CodeConflict, "not the live attempt")}
 	q.fails.Store(1)
@@ -154,6 +160,7 @@ func TestOutcomeOfAnotherAttemptIsDropped(t *testing.T) {
 }
 
 func TestRuntimeDirectoryThatIsTooLongIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	cfg := w.config(w.queue())
 	cfg.RuntimeDir = "/run/" + strings.Repeat("x", 60)

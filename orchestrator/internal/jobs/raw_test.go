@@ -19,6 +19,7 @@ import (
 // What a tool printed is as long as it likes and goes with the job, but for an
 // apply's that may have lost something; the log stays.
 func TestRawFilesGoWithTheJob(t *testing.T) {
+	t.Parallel()
 	for name, lost := range map[string][]orchestrator.LostCreate{"over": nil, "evidence": {{Address: "vm.a"}}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -47,6 +48,7 @@ func TestRawFilesGoWithTheJob(t *testing.T) {
 // A daemon that died between recording an end and cleaning up left its work
 // directory, which says that the raw files are to go, too.
 func TestRawFilesOfStaleAttemptsAreRemoved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := control{filepath.Join(ControlDir(w.Data, "gone1234"), "apply")}
 	for _, dir := range []string{c.dir, workDir(w.Runtime, "gone1234")} {
@@ -67,6 +69,7 @@ func TestRawFilesOfStaleAttemptsAreRemoved(t *testing.T) {
 
 // A tool that has filled the disk still has a result.
 func TestAFullDiskHasRoomForAResult(t *testing.T) {
+	t.Parallel()
 	const marker = "EXOCOMP_TEST_MOUNT"
 	if os.Getenv(marker) == "" {
 		inOwnMount(t, marker)

@@ -41,6 +41,7 @@ func (w *world) remove(t *testing.T) {
 // tool that runs is waited for, none is started beside it, and its supervisor
 // does not stay for ever with a result that nobody can read.
 func TestATwinIsNotStartedWhenTheRecordWasRemoved(t *testing.T) {
+	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		w := newWorld(t)
 		w.Phases = []phaseSpec{{Phase: "init", Script: "echo run >>inits"}, {Phase: "play", Script: counted}}
@@ -73,6 +74,7 @@ func TestATwinIsNotStartedWhenTheRecordWasRemoved(t *testing.T) {
 }
 
 func TestCancelReachesATool(t *testing.T) {
+	t.Parallel()
 	for name, stop := range map[string]func(*testing.T, *world, *record){
 		"whose record was removed": func(t *testing.T, w *world, _ *record) { w.remove(t) },
 		"whose supervisor was stopped": func(t *testing.T, _ *world, r *record) {
@@ -114,6 +116,7 @@ func TestCancelReachesATool(t *testing.T) {
 
 // A tofu whose supervisor and record are both gone is told once, and saves.
 func TestAGracefulToolWithoutARecordSavesItsState(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.Phases = []phaseSpec{{Phase: "apply", Script: saving, Graceful: true}}
 	d := w.startDaemon(t)
@@ -139,6 +142,7 @@ func TestAGracefulToolWithoutARecordSavesItsState(t *testing.T) {
 // A handler that fails before it asks for a tool whose record is gone does not
 // cost the tool its state either.
 func TestAHandlerThatFailsWithoutARecordKillsNoGracefulTool(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.Phases = []phaseSpec{{Phase: "apply", Script: saving, Graceful: true}}
 	d := w.startDaemon(t)
@@ -161,6 +165,7 @@ func TestAHandlerThatFailsWithoutARecordKillsNoGracefulTool(t *testing.T) {
 
 // A supervisor that does not even react to a force is killed, and its tool too.
 func TestForceEndsASupervisorThatDoesNotReact(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	cfg := w.config(&memQueue{})
 	cfg.takeResultAfter = 200 * time.Millisecond

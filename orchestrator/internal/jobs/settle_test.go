@@ -17,6 +17,7 @@ import (
 // started must not cost the tool its state, nor anybody the knowledge of how it
 // ended: the handler is asked once more, and starts nothing then.
 func TestHandlerThatFailsIsAskedOnceMoreHowItsToolEnded(t *testing.T) {
+	t.Parallel()
 	for name, supervised := range map[string]bool{"supervised": true, "without a supervisor": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -66,6 +67,7 @@ func TestHandlerThatFailsIsAskedOnceMoreHowItsToolEnded(t *testing.T) {
 // A handler that is called again after a crash asks only for what it needs, and
 // fails when it knows enough: neither is a reason to ask it again.
 func TestHandlerNeedNotAskForWhatWasOverWhenItBegan(t *testing.T) {
+	t.Parallel()
 	for _, fails := range []bool{false, true} {
 		w := newWorld(t)
 		w.Phases = []phaseSpec{{Phase: "plan", Script: "exit 0"}, {Phase: "apply", Script: counted}}
@@ -94,6 +96,7 @@ func TestHandlerNeedNotAskForWhatWasOverWhenItBegan(t *testing.T) {
 }
 
 func TestForceIsHeardWhileToolsAreWaitedFor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	q := w.queue()
 	cfg := w.config(q)
@@ -122,6 +125,7 @@ func TestForceIsHeardWhileToolsAreWaitedFor(t *testing.T) {
 // What somebody sends to everything, as a machine does that shuts down, is no
 // wish of a person about this job, and the tool gets it once.
 func TestSIGTERMOfSomebodyElseIsNoCancellation(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	go func() {
 		eventually(t, "the tool runs", func() bool { return exists(w.scratch("ready")) })
@@ -171,6 +175,7 @@ func (s *logged) has(text string) bool {
 // A lock that cannot be looked at for a while is no end of a live tool, neither
 // for who waits for it nor for who comes to adopt it.
 func TestPassingErrorsDoNotAbandonATool(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.attempt(t)
 	log := &logged{}
@@ -210,6 +215,7 @@ func TestPassingErrorsDoNotAbandonATool(t *testing.T) {
 }
 
 func TestLinesThatCannotBeReadFailNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.attempt(t)
 	if err := os.MkdirAll(w.control("play").eventsPath(), 0o700); err != nil { // a directory

@@ -82,6 +82,7 @@ func strays(t *testing.T, w *world) int {
 }
 
 func TestSweepAtASuccessfulEnd(t *testing.T) {
+	t.Parallel()
 	for _, noCgroups := range []bool{false, true} {
 		t.Run(fmt.Sprintf("without cgroups %v", noCgroups), func(t *testing.T) {
 			w := newWorld(t)
@@ -98,6 +99,7 @@ func TestSweepAtASuccessfulEnd(t *testing.T) {
 }
 
 func TestSweepAfterTheSupervisorDied(t *testing.T) {
+	t.Parallel()
 	for _, noCgroups := range []bool{false, true} {
 		t.Run(fmt.Sprintf("without cgroups %v", noCgroups), func(t *testing.T) {
 			if own, err := ownCgroup(); !noCgroups && (err != nil || syscall.Access(own, 2) != nil) {
@@ -151,6 +153,7 @@ func endStrays(t *testing.T, w *world) {
 // A wrapper script that dies before the tool that it started must not make the
 // sweep kill that tool with its state unsaved.
 func TestSweepAfterAGracefulToolIsGentle(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r, err := w.attempt(t).Exec(t.Context(), w.tool(phaseSpec{Phase: "apply", Graceful: true, Script: `
 (trap 'sleep 0.3; echo saved >>state; exit' TERM; touch a; while :; do sleep 0.02; done) &
