@@ -76,3 +76,73 @@ func TestLongCrashAtEveryFaultPoint(t *testing.T) {
 	}
 	s.assertClean()
 }
+
+// What a machine that restarts loses besides its processes is the runtime
+// directory, saved plans and prepared plays in it. The daemon dies between two
+// tools, and it is gone: the step begins again.
+func TestLongCrashThatEmptiesTheRuntimeDirectory(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	apply, play := s.gate("apply"), s.gate("play")
+	s.infra("edge", thisMachine(), resource("counted", apply.count()))
+	site := s.playbook("site", rawPlay("tf:edge", play.count()))
+	s.ok("drain")
+	run := s.submit("edge", site)
+	s.stop()
+	faults := []string{"after-result:plan", "after-intent:apply", "after-intent:play"}
+	once := filepath.Join(s.dir, "once")
+	if err := os.Mkdir(once, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range faults {
+		s.start("EXOCOMP_FAULT="+strings.Join(faults, ","), "EXOCOMP_FAULT_ONCE="+once)
+		if i == 0 {
+			s.cli("drain", "--off") // the daemon may die before it answers
+		}
+		select {
+		case <-s.daemon.exited:
+		case <-time.After(patience):
+			t.Fatalf("not reached: %v", missing(t, once, faults))
+		}
+		if err := os.RemoveAll(s.runtime()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.start()
+	s.wantAttempts(s.awaitRun(string(run)), [4]int{3, 1, 1, 1}, [4]int{2, 0, 0, 0})
+	apply.ran(1)
+	play.ran(1)
+	s.assertClean()
+}
+
+// A step that three crashes cut short needs a person. The supervisor dies, the
+// daemon stays: it notices by itself.
+func TestLongCrashThriceNeedsResume(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	play := s.gate("play")
+	s.infra("edge", thisMachine())
+	run := s.submit("edge", s.playbook("site", rawPlay("tf:edge", play.line())))
+	for n := 1; n <= orchestrator.MaxCrashAttempts; n++ {
+		play.await(n)
+		s.supervised().Supervisor.kill(t)
+	}
+	failed := s.awaitRun(string(run))
+	f := failed.FailedStep()
+	if f == nil || f.Kind != orchestrator.StepAnsiblePlay || !strings.Contains(f.Failure.Message, "needs resume") ||
+		!strings.Contains(f.Failure.Hint, "exocomp provision resume "+string(run)) {
+		t.Fatalf("the run ended otherwise: %+v", f)
+	}
+	s.assertClean()
+
+	play.open()
+	s.ok("provision", "resume", string(run), "--wait")
+	again := s.run(string(run))
+	if got := step(again, orchestrator.StepAnsiblePlay); again.State != orchestrator.RunSucceeded || got.Attempts != 4 || got.CrashAttempts != 0 {
+		t.Errorf("after resume: %s, %d attempts, %d crash attempts", again.State, got.Attempts, got.CrashAttempts)
+	}
+	play.ran(4)
+	s.assertClean()
+}

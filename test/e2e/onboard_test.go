@@ -1,11 +1,7 @@
 package e2e
 
 import (
-	"encoding/json"
-	"os"
-	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -59,44 +55,4 @@ func (s *site) holdsInventoryLogin(h *nethost.Host, workspace, name string) {
 	i := slices.IndexFunc(view.Hosts, func(x rpc.InventoryHost) bool { return x.Name == name })
 	s.holds(i >= 0 && view.Hosts[i].Login == orchestrator.LoginInventory && !view.Hosts[i].AdmittedAt.IsZero(),
 		name+" is admitted with its inventory's login", view.Hosts)
-}
-
-// TestGateHostOnboard: onboarding outside any chain, by exocomp and by hand.
-func TestGateHostOnboard(t *testing.T) {
-	t.Parallel()
-	s := newLabSite(t)
-	web1, web2 := s.host("web1"), s.host("web2")
-	s.start()
-	s.workspace("edge", map[string]vars{
-		"web1": hostVars(web1), "web2": hostVars(web2, vars{"exocomp_login": "inventory"}),
-	})
-	s.ok("workspace", "apply", "edge", "--wait")
-	s.holds(len(web1.Logins())+len(web2.Logins()) == 0 && len(s.pins()) == 0, "an apply alone touches no host", s.pins())
-
-	printed := s.ok("host", "onboard", "edge/web1", "--print")
-	var given map[string]string
-	err := json.Unmarshal([]byte(printed.stdout), &given)
-	fleet := strings.TrimSpace(s.ok("host", "fleet-key").stdout)
-	s.holds(err == nil && given["exocomp_fleet_pubkey"] == fleet && given["exocomp_user"] == "exocomp",
-		"--print prints the variables as JSON, the key whole", printed, err)
-	s.holds(len(web1.Logins()) == 0 && len(s.pins()) == 0, "and onboards nothing", web1.Logins())
-	cmd := exec.Command("sh", "-c", strings.TrimSpace(printed.stderr))
-	cmd.Dir = s.dir
-	cmd.Env = append(os.Environ(), "HOME="+s.dir, "ANSIBLE_HOST_KEY_CHECKING=False", "ANSIBLE_LOCAL_TEMP="+s.dir+"/ansible-tmp",
-		"ANSIBLE_SSH_ARGS=-F none -o ControlMaster=no -o UserKnownHostsFile=/dev/null", "ANSIBLE_PRIVATE_KEY_FILE="+s.lab.Key().Path)
-	out, err := cmd.CombinedOutput()
-	s.holds(err == nil && strings.Contains(s.fileOn(web1, "/home/exocomp/.ssh/authorized_keys"), fleet),
-		"the printed command onboards the host when it is run by hand", string(out), err)
-
-	s.ok("host", "onboard", "web1", "edge/web2", "--wait", "--ssh-identity", s.lab.Key().Path)
-	s.holdsOnboarded(web1)
-	s.holds(len(s.pins()) == 2, "both hosts are pinned", s.pins())
-	s.holdsInventoryLogin(web2, "edge", "web2")
-	view := jsonOf[rpc.InventoryView](s, "inventory", "show", "edge")
-	s.holds(view.Hosts[0].Login == orchestrator.LoginAutomation, "web1 is admitted with the automation user's login", view.Hosts)
-	jobs := jsonOf[[]orchestrator.Job](s, "jobs", "list", "--workspace", "edge")
-	s.holds(jobs[0].Kind == orchestrator.JobHostOnboard && jobs[0].State == orchestrator.JobSucceeded && jobs[0].Run == "",
-		"it is a job of its own", jobs)
-
-	s.fails(2, []string{"nobody", "exocomp inventory show"}, "host", "onboard", "edge/nobody")
 }

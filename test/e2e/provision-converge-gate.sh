@@ -4,8 +4,8 @@
 #   test/e2e/provision-converge-gate.sh [PATTERN]
 #
 # It builds what `make build` builds if it is missing or older than the
-# sources, runs the tests TestGate… of this directory (or those that PATTERN, a
-# regular expression for their names, selects) with the real binaries, OpenTofu,
+# sources, runs the tests TestGate… and TestLongGate… of this directory (or those
+# that PATTERN, a regular expression for their names, selects) with the real binaries, OpenTofu,
 # ansible-playbook and sshd on hosts in network namespaces, and prints a line for
 # each assertion:
 #
@@ -45,13 +45,13 @@ trap 'rm -f "$log"' EXIT
 
 # A line of go test belongs to the test that the last "===" line names.
 assertions='
-	/^=== (RUN|CONT|NAME) / { test = $3; sub(/^TestGate/, "", test) }
+	/^=== (RUN|CONT|NAME) / { test = $3; sub(/^Test(Long)?Gate/, "", test) }
 	match($0, /: holds: /) { print "ok    " test ": " substr($0, RSTART + RLENGTH); fflush() }
 	match($0, /: does not hold: /) { print "FAIL  " test ": " substr($0, RSTART + RLENGTH); fflush() }
-	/^--- FAIL: / { print "FAIL  " substr($3, 9) ", as a whole"; fflush() }
+	/^--- FAIL: / { name = $3; sub(/^Test(Long)?Gate/, "", name); print "FAIL  " name ", as a whole"; fflush() }
 '
 status=0
-go test -count=1 -timeout 20m -v -run "^TestGate.*${1:-}" ./test/e2e 2>&1 |
+go test -count=1 -timeout 40m -v -tags long -run "^Test(Long)?Gate.*${1:-}" ./test/e2e 2>&1 |
 	tee "$log" | awk "$assertions" || status=1
 if grep -q 'no tests to run' "$log"; then
 	echo "no gate is named TestGate…${1:-}" >&2

@@ -1,3 +1,5 @@
+//go:build long
+
 package e2e
 
 import (
@@ -26,10 +28,10 @@ const valuesPlay = `- hosts: tf:edge:&web
       ansible.builtin.raw: echo VERSION {{ inventory_hostname }} >> LOG
 `
 
-// TestGateProviderValues: one configuration makes the machines and writes the
+// TestLongGateProviderValues: one configuration makes the machines and writes the
 // playbook; addresses are known only when they are there. Variables of every
 // type reach the play as they are, and an inventory may be a map or a tree.
-func TestGateProviderValues(t *testing.T) {
+func TestLongGateProviderValues(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start()

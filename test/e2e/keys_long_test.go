@@ -1,0 +1,51 @@
+//go:build long
+
+package e2e
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/test/nethost"
+)
+
+// TestLongGateRebuild: a new machine at an old address, by the word of its
+// inventory; and a host that leaves.
+func TestLongGateRebuild(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	web1 := s.host("web1")
+	s.start()
+	hosts := func(id string) map[string]vars {
+		return map[string]vars{"here": local, "web1": hostVars(web1, vars{"exocomp_instance_id": id})}
+	}
+	s.workspace("edge", hosts("i-1"))
+	play := s.playbook("site", rawPlay("tf:edge", "true"))
+	s.converge("edge", play, s.lightly()...)
+	old, logins := web1.HostKeyFingerprint(nethost.ED25519), len(web1.Logins())
+
+	s.rotateHostKeys(web1)
+	r, run := s.provision("edge", play, s.lightly()...)
+	s.holdsRefused(r, run, web1, logins, old)
+
+	s.writeHosts("edge", hosts("i-2"))
+	s.converge("edge", play, s.lightly()...)
+	pins := s.pins()
+	s.holds(len(pins) == 1 && pinned(pins, web1.HostKeyFingerprint(nethost.ED25519)) && pins[0].InstanceID == "i-2",
+		"another exocomp_instance_id makes the new key a first use", pins)
+	s.holds(slices.ContainsFunc(s.events("--security"), func(e orchestrator.Event) bool {
+		return e.Kind == orchestrator.EventPinRetired && e.Host == "web1" && strings.Contains(e.Message, "exocomp_instance_id")
+	}), "the old pin is retired with an event that says why")
+
+	s.writeHosts("edge", map[string]vars{"here": local})
+	s.ok("workspace", "apply", "edge", "--wait")
+	s.holds(len(s.pins()) == 0 && !strings.Contains(s.ok("host", "known-hosts").stdout, web1.Addr()),
+		"a host that leaves the outputs has its pin retired", s.pins())
+	s.holds(!strings.Contains(s.read(filepath.Join(s.data(), "known_hosts")), web1.Addr()), "and is gone from the published known_hosts")
+	s.writeHosts("edge", hosts("i-2"))
+	s.ok("workspace", "apply", "edge", "--wait")
+	s.holds(len(s.pins()) == 0, "a host that comes back is not trusted by its retired pin", s.pins())
+}
