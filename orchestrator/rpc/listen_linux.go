@@ -9,7 +9,9 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
+	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/durable"
@@ -24,8 +26,21 @@ type ListenOptions struct {
 
 // Listen opens the daemon's socket at path. A socket that a killed daemon left
 // behind is removed, but only when nobody answers on it: otherwise the error is
-// [orchestrator.CodeConflict]. Closing the listener removes the socket.
+// [orchestrator.CodeConflict]. Where somebody removes the socket of a listener
+// that accepts, it is made again. Closing the listener removes the socket.
 func Listen(path string, opts ListenOptions) (net.Listener, error) {
+	return listen(path, opts, 2*time.Second)
+}
+
+func listen(path string, opts ListenOptions, look time.Duration) (net.Listener, error) {
+	l, err := open(path, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &listener{path: path, opts: opts, look: look, l: l}, nil
+}
+
+func open(path string, opts ListenOptions) (*net.UnixListener, error) {
 	if len(path) > durable.MaxSocketPath {
 		return nil, orchestrator.Errorf(orchestrator.CodeInvalid,
 			"the socket path %s is %d bytes long; a unix socket takes %d", path, len(path), durable.MaxSocketPath)
@@ -38,7 +53,7 @@ func Listen(path string, opts ListenOptions) (net.Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("unix", path)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
@@ -48,6 +63,71 @@ func Listen(path string, opts ListenOptions) (net.Listener, error) {
 	}
 	return l, nil
 }
+
+// listener makes its socket again when a person, or a cleaner of temporary
+// files, has removed it: nobody could reach the daemon any more, nor ask it to
+// stop.
+type listener struct {
+	path string
+	opts ListenOptions
+	look time.Duration // how often it looks for its socket
+
+	mu     sync.Mutex
+	l      *net.UnixListener
+	closed bool
+}
+
+// Accept implements [net.Listener]. One goroutine at a time may call it.
+func (s *listener) Accept() (net.Conn, error) {
+	for {
+		l := s.current()
+		if err := l.SetDeadline(time.Now().Add(s.look)); err != nil {
+			return nil, err
+		}
+		conn, err := l.Accept()
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return conn, err
+		}
+		if _, err := os.Lstat(s.path); errors.Is(err, fs.ErrNotExist) {
+			s.again()
+		}
+	}
+}
+
+func (s *listener) current() *net.UnixListener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.l
+}
+
+// again opens the socket anew. Where that fails, say for want of the directory,
+// it is tried again at the next look.
+func (s *listener) again() {
+	l, err := open(s.path, s.opts)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		_ = l.Close()
+		return
+	}
+	s.l.SetUnlinkOnClose(false) // what lies there now is the new one
+	_ = s.l.Close()
+	s.l = l
+}
+
+// Close implements [net.Listener].
+func (s *listener) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return s.l.Close()
+}
+
+// Addr implements [net.Listener].
+func (s *listener) Addr() net.Addr { return s.current().Addr() }
 
 // lockDir makes two starting daemons take turns, so that neither takes the
 // other's fresh socket for a stale one.
