@@ -2,20 +2,27 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/rpc"
 )
 
+// patience is how long an apply waits for a daemon that is away before it has
+// taken the request: a restart is over by then.
+const patience = 10 * time.Second
+
 // daemon is where the daemon of a provider configuration is.
 type daemon struct {
-	options rpc.ClientOptions
-	unknown bool // the configuration depends on what an apply has yet to make
+	options  rpc.ClientOptions
+	unknown  bool // the configuration depends on what an apply has yet to make
+	patience time.Duration
 }
 
 // dial attaches for one operation; the caller closes the client. Nil is a
@@ -36,6 +43,30 @@ func (d *daemon) with(ctx context.Context, fn func(*rpc.Client) error) error {
 	}
 	defer c.Close()
 	return fn(c)
+}
+
+// insist returns a client with which fn, which may be repeated, has succeeded;
+// the caller closes it. While the daemon is away both are tried again, until the
+// patience or ctx ends; the error is then that of the last try.
+func (d *daemon) insist(ctx context.Context, fn func(*rpc.Client) error) (*rpc.Client, error) {
+	for delay, begun := 100*time.Millisecond, time.Now(); ; delay = min(2*delay, time.Second) {
+		c, err := d.dial(ctx)
+		if err == nil {
+			if err = fn(c); err == nil {
+				return c, nil
+			}
+			_ = c.Close()
+		}
+		if d == nil || d.unknown || !errors.Is(err, orchestrator.ErrUnavailable) || time.Since(begun)+delay > d.patience {
+			return nil, err
+		}
+		tflog.Warn(ctx, "the daemon is away, trying again", map[string]any{"error": err.Error(), "delay": delay.String()})
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(delay):
+		}
+	}
 }
 
 // within returns a context that ends after limit, and the function that frees it.

@@ -6,6 +6,7 @@ package provider
 
 import (
 	"context"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
@@ -21,10 +22,13 @@ const Address = "registry.opentofu.org/exocomp/exocomp"
 
 // New returns what makes a provider of a release.
 func New(version string) func() provider.Provider {
-	return func() provider.Provider { return &exocompProvider{version: version} }
+	return func() provider.Provider { return &exocompProvider{version: version, patience: patience} }
 }
 
-type exocompProvider struct{ version string }
+type exocompProvider struct {
+	version  string
+	patience time.Duration // with a daemon that is away
+}
 
 type exocompProviderModel struct {
 	Socket    types.String `tfsdk:"socket"`
@@ -70,7 +74,8 @@ func (p *exocompProvider) Configure(ctx context.Context, req provider.ConfigureR
 		options: rpc.ClientOptions{
 			Socket: config.Socket.ValueString(), TokenFile: config.TokenFile.ValueString(), Version: p.version,
 		},
-		unknown: config.Socket.IsUnknown() || config.TokenFile.IsUnknown(),
+		unknown:  config.Socket.IsUnknown() || config.TokenFile.IsUnknown(),
+		patience: p.patience,
 	}
 	resp.ResourceData, resp.DataSourceData = d, d
 }

@@ -29,18 +29,33 @@ func (e *ending) end(ctx context.Context, state *provisionModel, diags *diag.Dia
 	workspace, leave := state.Workspace.ValueString(), state.DestroyPlaybook.ValueString()
 	limited, cancel := within(ctx, e.limit)
 	defer cancel()
-	c, err := e.daemon.dial(limited)
-	if errors.Is(err, orchestrator.ErrUnavailable) && leave == "" && ctx.Err() == nil {
-		diags.AddWarning(fmt.Sprintf("Workspace %s is only forgotten", workspace),
-			"The daemon is away: it keeps the inventory, the pins and a run that may be going on. "+explain(err))
-		return
+	req := orchestrator.EndProvision{
+		Workspace: workspace,
+		Owner:     orchestrator.NewSecret(e.own.Owner),
+		Run:       orchestrator.RunID(state.RunID.ValueString()),
+		Attempt:   orchestrator.NewSecret(os.Getenv(attemptEnv)),
 	}
+	if leave != "" {
+		if req.Leave = leavePlay(ctx, state, diags); diags.HasError() {
+			return
+		}
+	}
+	var unread error
+	c, err := e.daemon.insist(limited, func(c *rpc.Client) error {
+		if leave != "" {
+			req.Leave.Playbook, unread = c.UploadPlaybook(ctx, leave)
+		}
+		return unread
+	})
+	away := c == nil && errors.Is(err, orchestrator.ErrUnavailable)
 	if err == nil {
 		defer c.Close()
-		err = e.ask(limited, c, workspace, leave, state, diags)
+		err = e.ask(limited, c, req)
 	}
 	switch {
-	case diags.HasError():
+	case away && leave == "" && ctx.Err() == nil:
+		diags.AddWarning(fmt.Sprintf("Workspace %s is only forgotten", workspace),
+			"The daemon is away: it keeps the inventory, the pins and a run that may be going on. "+explain(err))
 	case err == nil && e.last.Stranger:
 		diags.AddWarning(fmt.Sprintf("Workspace %s is not this resource's", workspace),
 			"Another resource has it, so the daemon did nothing, and this one is only forgotten.")
@@ -55,6 +70,9 @@ func (e *ending) end(ctx context.Context, state *provisionModel, diags *diag.Dia
 	case errors.Is(err, orchestrator.ErrUnavailable) && leave != "":
 		diags.AddError("The leave play needs the daemon", explain(err)+
 			"\n\nTo forget the resource without its destroy_playbook, remove that attribute and apply, or `tofu state rm ADDRESS`."+e.follow())
+	case unread != nil:
+		diags.AddError("The leave play cannot be read", explain(err)+
+			"\n\nPut the playbook back; or, to forget the resource without it, `tofu state rm ADDRESS`.")
 	case e.last.Job != "":
 		diags.AddError(fmt.Sprintf("The leave play of workspace %s failed", workspace),
 			explain(err)+"\n\nDestroying again runs it again."+e.follow())
@@ -63,21 +81,8 @@ func (e *ending) end(ctx context.Context, state *provisionModel, diags *diag.Dia
 	}
 }
 
-// ask uploads the leave play as it is now and follows the end. What is wrong with
-// the inputs goes to diags.
-func (e *ending) ask(ctx context.Context, c *rpc.Client, workspace, leave string, state *provisionModel, diags *diag.Diagnostics) error {
-	req := orchestrator.EndProvision{
-		Workspace: workspace,
-		Owner:     orchestrator.NewSecret(e.own.Owner),
-		Run:       orchestrator.RunID(state.RunID.ValueString()),
-		Attempt:   orchestrator.NewSecret(os.Getenv(attemptEnv)),
-	}
-	if leave != "" {
-		req.Leave = e.leave(ctx, c, leave, state, diags)
-		if diags.HasError() {
-			return nil
-		}
-	}
+// ask follows the end.
+func (e *ending) ask(ctx context.Context, c *rpc.Client, req orchestrator.EndProvision) error {
 	return c.EndProvision(ctx, req, func(step orchestrator.ProvisionEnd) error {
 		e.last = step
 		tflog.Info(ctx, "end", map[string]any{"run": string(step.Run), "job": string(step.Job), "ended": step.Ended})
@@ -85,16 +90,12 @@ func (e *ending) ask(ctx context.Context, c *rpc.Client, workspace, leave string
 	})
 }
 
-func (e *ending) leave(ctx context.Context, c *rpc.Client, path string, state *provisionModel, diags *diag.Diagnostics) *orchestrator.PlaySpec {
+// leavePlay returns the leave play, but for its playbook. What is wrong with the
+// inputs goes to diags.
+func leavePlay(ctx context.Context, state *provisionModel, diags *diag.Diagnostics) *orchestrator.PlaySpec {
 	var play orchestrator.PlaySpec
-	ref, err := c.UploadPlaybook(ctx, path)
-	if err != nil {
-		diags.AddError("The leave play cannot be read", explain(err)+
-			"\n\nPut the playbook back; or, to forget the resource without it, `tofu state rm ADDRESS`.")
-		return nil
-	}
-	play.Playbook = ref
 	if v, ok := dynamic(ctx, state.Vars, "vars", diags); ok {
+		var err error
 		if play.Vars, err = varsDocument(v); err != nil {
 			diags.AddError("Invalid variables", explain(err))
 		}

@@ -41,15 +41,14 @@ func (e *ensuring) ensure(ctx context.Context, plan *provisionModel, secrets typ
 	}
 	limited, cancel := within(ctx, e.limit)
 	defer cancel()
-	err := e.daemon.with(limited, func(c *rpc.Client) error {
-		if err := upload(limited, c, plan, &req.Spec); err != nil {
-			return err
-		}
-		return c.EnsureRun(limited, req, func(step orchestrator.Ensured) error {
+	c, err := e.daemon.insist(limited, func(c *rpc.Client) error { return upload(limited, c, plan, &req.Spec) })
+	if err == nil {
+		defer c.Close()
+		err = c.EnsureRun(limited, req, func(step orchestrator.Ensured) error {
 			e.note(ctx, step)
 			return nil
 		})
-	})
+	}
 	if e.run.ID == "" {
 		plan.pend()
 	} else {

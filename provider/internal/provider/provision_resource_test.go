@@ -67,7 +67,9 @@ func (a *acceptance) step(change config.Variables, s resource.TestStep) resource
 	s.ConfigFile = config.StaticFile("testdata/provision.tf")
 	s.ConfigVariables = a.vars(change)
 	s.ProtoV6ProviderFactories = map[string]func() (tfprotov6.ProviderServer, error){
-		"exocomp": func() (tfprotov6.ProviderServer, error) { return newServer(New("test")()), nil },
+		"exocomp": func() (tfprotov6.ProviderServer, error) {
+			return newServer(&exocompProvider{version: "test", patience: 50 * time.Millisecond}), nil
+		},
 	}
 	return s
 }
