@@ -34,6 +34,16 @@ func (k RunKind) Steps() []StepKind {
 	}
 }
 
+// NoStep is the error about a step that runs of the kind do not have.
+func (k RunKind) NoStep(step StepKind) *Error {
+	kinds := k.Steps()
+	names := make([]string, len(kinds))
+	for i, s := range kinds {
+		names[i] = string(s)
+	}
+	return Errorf(CodeInvalid, "a %s has no step %.80q", k, string(step)).WithHint("its steps are: %s", strings.Join(names, ", "))
+}
+
 // RunState is where a run stands. It follows from its steps' states alone, see
 // [RunStateOf].
 type RunState string

@@ -16,6 +16,7 @@ var changes = map[string]func(*testing.T, *rpctest.Service) []string{
 	"drain":            with("--off"),
 	"provision run":    with("edge", filepath.Join("testdata", "play", "site.yml")),
 	"provision resume": with("edge"),
+	"handoff run":      with("edge", filepath.Join("testdata", "play", "site.yml")),
 	"provision cancel": func(t *testing.T, svc *rpctest.Service) []string {
 		if err := svc.SetRun("edge", func(r *orchestrator.Run) { r.State = orchestrator.RunRunning }); err != nil {
 			t.Fatal(err)

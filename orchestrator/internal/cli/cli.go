@@ -101,7 +101,7 @@ goes on), 130 interrupted (the run goes on).`,
 	root.PersistentFlags().StringVar(&a.token, "token-file", "", "`file` with the token (default: EXOCOMP_TOKEN_FILE, then beside the socket)")
 	root.AddCommand(
 		a.serveCommand(), a.drainCommand(), a.doctorCommand(), a.versionCommand(),
-		a.workspaceCommand(), a.provisionCommand(), a.inventoryCommand(), a.playbookCommand(),
+		a.workspaceCommand(), a.provisionCommand(), a.handoffCommand(), a.inventoryCommand(), a.playbookCommand(),
 		a.hostCommand(), a.jobsCommand(), a.eventsCommand(),
 	)
 	root.InitDefaultCompletionCmd() // now, so that it is a command like the others

@@ -128,6 +128,7 @@ var reads = map[string][]string{
 	"workspace show":   {"edge"},
 	"provision status": {"edge"},
 	"provision list":   nil,
+	"handoff status":   {"edge"},
 	"inventory list":   nil,
 	"inventory show":   {"tf:edge"},
 	"host known-hosts": nil,

@@ -65,6 +65,8 @@ func (a *app) completeFlag(c *cobra.Command, f *pflag.Flag) {
 		offer = a.flagOf(inventoryNames)
 	case f.Name == "run":
 		offer = a.flagOf(runRefs)
+	case f.Name == "from":
+		offer = fixed(orchestrator.StepKinds)
 	case f.Name == "state":
 		offer = fixed(orchestrator.JobStates)
 	case f.Name == "approval":

@@ -15,11 +15,11 @@ import (
 
 func (a *app) provisionCommand() *cobra.Command {
 	return group("provision", "The chain: tofu apply, SSH wait, onboard, configure play",
-		a.provisionRun(), a.provisionStatus(), a.provisionList(),
+		a.provisionRun(), a.runStatus(), a.provisionList(),
 		a.provisionResume(), a.provisionCancel(), a.provisionLogs())
 }
 
-// chainFlags are what run and resume have in common.
+// chainFlags are what runs of both kinds and resume have in common.
 type chainFlags struct {
 	sshWait    time.Duration
 	onboard    string
@@ -34,6 +34,12 @@ func (f *chainFlags) add(c *cobra.Command, sshWait time.Duration) {
 	fl := c.Flags()
 	fl.DurationVar(&f.sshWait, "ssh-wait", sshWait, "`duration` that all hosts together may take until SSH answers")
 	fl.StringVar(&f.onboard, "onboard-playbook", "", "onboard with this `playbook` instead of the seeded one; it gets exocomp_fleet_pubkey and exocomp_user")
+	f.addShort(c)
+}
+
+// addShort adds those of a chain that neither waits nor onboards.
+func (f *chainFlags) addShort(c *cobra.Command) {
+	fl := c.Flags()
 	fl.IntSliceVar(&f.egress, "egress", nil, "TCP `port` that the plays need besides 22, recorded with the run; may be repeated")
 	fl.StringArrayVar(&f.identities, "ssh-identity", nil, "private key `file` on the daemon's host to log in with; may be repeated")
 	fl.BoolVar(&f.acceptLost, "accept-lost", false, "go on although an interrupted apply may have created what the state lacks")
@@ -56,36 +62,41 @@ What stands behind -- is passed to ansible-playbook in step 4: --check, --diff,
 	f.add(c, orchestrator.DefaultSSHWait)
 	wait := waitFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		ctx := c.Context()
-		if err := f.mistakes(args[0], args[1]); err != nil {
-			return err
-		}
-		return a.with(ctx, func(cl *rpc.Client) error {
-			spec := orchestrator.RunSpec{
-				Args: args[2:], SSHWait: f.sshWait, Egress: f.egress, SSHIdentities: f.identities, AcceptLost: f.acceptLost,
-			}
-			if err := f.files(); err != nil {
-				return err
-			}
-			ref, err := cl.UploadPlaybook(ctx, args[1])
-			if err != nil {
-				return err
-			}
-			spec.Playbook = ref
-			if spec.OnboardPlaybook, err = a.again(ctx, cl, f.onboard, nil); err != nil {
-				return err
-			}
-			if err := spec.Validate(orchestrator.RunProvision); err != nil {
-				return err
-			}
-			run, err := cl.SubmitRun(ctx, "", orchestrator.RunProvision, args[0], spec)
-			if err != nil {
-				return err
-			}
-			return a.submitted(ctx, cl, run, wait)
-		})
+		return a.submitRun(c.Context(), orchestrator.RunProvision, &f, args, wait)
 	}
 	return c
+}
+
+// submitRun submits a chain: args are a workspace, a playbook and what is passed
+// to ansible-playbook.
+func (a *app) submitRun(ctx context.Context, kind orchestrator.RunKind, f *chainFlags, args []string, wait *waiting) error {
+	if err := f.mistakes(args[0], args[1]); err != nil {
+		return err
+	}
+	return a.with(ctx, func(cl *rpc.Client) error {
+		spec := orchestrator.RunSpec{
+			Args: args[2:], SSHWait: f.sshWait, Egress: f.egress, SSHIdentities: f.identities, AcceptLost: f.acceptLost,
+		}
+		if err := f.files(); err != nil {
+			return err
+		}
+		ref, err := cl.UploadPlaybook(ctx, args[1])
+		if err != nil {
+			return err
+		}
+		spec.Playbook = ref
+		if spec.OnboardPlaybook, err = a.again(ctx, cl, f.onboard, nil); err != nil {
+			return err
+		}
+		if err := spec.Validate(kind); err != nil {
+			return err
+		}
+		run, err := cl.SubmitRun(ctx, "", kind, args[0], spec)
+		if err != nil {
+			return err
+		}
+		return a.submitted(ctx, cl, run, wait)
+	})
 }
 
 // mistakes reports together what is wrong before a daemon is asked.
@@ -125,14 +136,15 @@ func (a *app) submitted(ctx context.Context, cl *rpc.Client, run orchestrator.Ru
 	}
 	a.say("submitted run %s of workspace %s", run.ID, run.Workspace)
 	a.tell(drainNote(ctx, cl, waits(run)))
-	a.say("follow it: exocomp provision logs -f %s; or look: exocomp provision status %s", run.Workspace, run.Workspace)
+	a.say("follow it: exocomp provision logs -f %s; or look: exocomp %s status %s", run.Workspace, run.Kind, run.Workspace)
 	return nil
 }
 
-func (a *app) provisionStatus() *cobra.Command {
+// runStatus is the ledger view of a run, whatever its kind.
+func (a *app) runStatus() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status RUN|WORKSPACE",
-		Short: "Show the four steps of a run, or of a workspace's newest one",
+		Short: "Show the steps of a run, or of a workspace's newest one",
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -155,7 +167,7 @@ func (a *app) provisionStatus() *cobra.Command {
 
 func (a *app) provisionList() *cobra.Command {
 	var filter orchestrator.RunFilter
-	c := &cobra.Command{Use: "list", Short: "List runs, the newest first"}
+	c := &cobra.Command{Use: "list", Short: "List runs of every kind, the newest first"}
 	c.Flags().StringVar(&filter.Workspace, "workspace", "", "only runs of this `workspace`")
 	limitFlag(c, &filter.Limit, 20, "at most `n`; 0: all")
 	asJSON := jsonFlag(c)
@@ -173,10 +185,10 @@ func (a *app) provisionList() *cobra.Command {
 			}
 			rows := make([][]string, 0, len(runs))
 			for _, r := range runs {
-				rows = append(rows, []string{string(r.ID), r.Workspace, string(r.State), orDash(at(r)), instant(r.CreatedAt), span(r.CreatedAt, r.FinishedAt)})
+				rows = append(rows, []string{string(r.ID), r.Workspace, string(r.Kind), string(r.State), orDash(at(r)), instant(r.CreatedAt), span(r.CreatedAt, r.FinishedAt)})
 			}
 			a.tell(drainNote(c.Context(), cl, slices.ContainsFunc(runs, waits)))
-			return a.table([]string{"RUN", "WORKSPACE", "STATE", "AT", "SUBMITTED", "TOOK"}, rows, "no runs; start one: exocomp provision run WORKSPACE PLAYBOOK")
+			return a.table([]string{"RUN", "WORKSPACE", "KIND", "STATE", "AT", "SUBMITTED", "TOOK"}, rows, "no runs; start one: exocomp provision run WORKSPACE PLAYBOOK")
 		})
 	}
 	return c
@@ -184,30 +196,46 @@ func (a *app) provisionList() *cobra.Command {
 
 func (a *app) provisionResume() *cobra.Command {
 	var f chainFlags
-	var play string
+	var play, from string
+	var failedOnly bool
 	c := &cobra.Command{
 		Use:   "resume RUN|WORKSPACE [-- ARGS]",
-		Short: "Continue a failed run at the step that failed",
+		Short: "Continue a failed run, of either kind, at the step that failed",
 		Long: `Continue a failed run at the step that failed; what succeeded is not run again.
 The playbook is read anew from where it was, so correcting it is enough; where it
 is not there, the run keeps the one that it has. Settings that are not given stay
-as they are.`,
+as they are.
+
+With --failed-only the step leaves out the hosts on which it did its work, as
+ansible-playbook does with a retry file; the steps after it deal with all hosts.
+
+With --from the run, which may also have succeeded or been cancelled, stays as it
+is: a new one takes over what it did before that step and does the rest anew.`,
+		Example: "  exocomp provision resume edge --wait\n  exocomp provision resume edge --failed-only\n  exocomp provision resume edge --from ansible-play",
 	}
 	f.add(c, 0)
 	c.Flags().StringVar(&play, "playbook", "", "use this `playbook` from now on")
+	c.Flags().StringVar(&from, "from", "", "begin a new run at this `step` (tofu-apply, ssh-wait, host-onboard, ansible-play)")
+	c.Flags().BoolVar(&failedOnly, "failed-only", false, "only for the hosts that the failed step is not done with")
 	wait := waitFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ctx := c.Context()
+		if from != "" && failedOnly {
+			return orchestrator.Errorf(orchestrator.CodeInvalid, "--from begins a run that deals with all hosts: leave --failed-only out")
+		}
 		return a.with(ctx, func(cl *rpc.Client) error {
 			run, err := cl.GetRun(ctx, args[0])
 			if err != nil {
 				return err
 			}
+			if from != "" && run.Step(orchestrator.StepKind(from)) == nil {
+				return run.Kind.NoStep(orchestrator.StepKind(from))
+			}
 			spec, err := f.resume(ctx, a, cl, run, play, c.Flags().Changed("ssh-wait"))
 			if err != nil {
 				return err
 			}
-			spec.Args = args[1:]
+			spec.Args, spec.From, spec.FailedOnly = args[1:], orchestrator.StepKind(from), failedOnly
 			run, err = cl.ResumeRun(ctx, string(run.ID), spec)
 			if err != nil {
 				return err

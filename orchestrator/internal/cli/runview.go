@@ -37,7 +37,8 @@ func printRun(w io.Writer, r orchestrator.Run) {
 // goesOn reports whether a failed run is resumed once its failure is dealt with,
 // and the hint does not say how or that another run is to be started.
 func goesOn(f *orchestrator.Failure) bool {
-	return f == nil || !strings.Contains(f.Hint, "exocomp provision resume") && !strings.Contains(f.Hint, "exocomp provision run")
+	return f == nil || !strings.Contains(f.Hint, "exocomp provision resume") &&
+		!strings.Contains(f.Hint, "exocomp provision run") && !strings.Contains(f.Hint, "exocomp handoff run")
 }
 
 func printStep(out func(string, ...any), s orchestrator.Step) {
@@ -52,8 +53,14 @@ func printStep(out func(string, ...any), s orchestrator.Step) {
 	if s.Failure != nil {
 		note = firstLine(s.Failure.Message)
 	}
+	if len(s.Only) > 0 {
+		note = strings.TrimSpace(fmt.Sprintf("(%d host(s) only) %s", len(s.Only), note))
+	}
 	if s.Attempts > 1 {
 		note = strings.TrimSpace(fmt.Sprintf("(attempt %d) %s", s.Attempts, note))
+	}
+	if s.TakenFrom != "" {
+		note = strings.TrimSpace(fmt.Sprintf("(of %s) %s", s.TakenFrom, note))
 	}
 	out("  %d  %-13s %-17s %8s  %s", s.Seq, s.Kind, s.State, took, printable(note))
 }

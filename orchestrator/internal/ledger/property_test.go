@@ -25,10 +25,12 @@ func quickDir(t *testing.T) string {
 	return dir
 }
 
-// modelWork is a run (four steps) or a standalone job (one), as the model
+// modelWork is a run (four steps, or two) or a standalone job (one), as the model
 // thinks of it: states, a place in a queue, and counts.
 type modelWork struct {
 	run                   orchestrator.RunID // one of run and job is set
+	kind                  orchestrator.RunKind
+	taken                 int // steps that other runs did
 	job                   orchestrator.JobID
 	workspace             string
 	steps                 []orchestrator.StepState // a job's stands for the job
@@ -75,7 +77,10 @@ func (m *model) end(w *modelWork) {
 
 func (m *model) advance(workspace string) {
 	if q := m.queues[workspace]; len(q) > 0 && q[0].run != "" && q[0].state() == orchestrator.RunQueued {
-		m.release(q[0], 0)
+		for i := range q[0].taken {
+			q[0].steps[i] = orchestrator.StepSucceeded
+		}
+		m.release(q[0], q[0].taken)
 	}
 }
 
@@ -137,17 +142,54 @@ func (m *model) pick(rt *rapid.T, fits func(*modelWork) bool) *modelWork {
 	return list[rapid.IntRange(0, len(list)-1).Draw(rt, "which")]
 }
 
-func blockedSteps() []orchestrator.StepState {
-	return slices.Repeat([]orchestrator.StepState{orchestrator.StepBlocked}, 4)
+func blockedSteps(kind orchestrator.RunKind) []orchestrator.StepState {
+	return slices.Repeat([]orchestrator.StepState{orchestrator.StepBlocked}, len(kind.Steps()))
+}
+
+func specOf(kind orchestrator.RunKind) orchestrator.RunSpec {
+	s := spec("a")
+	if kind == orchestrator.RunHandoff {
+		s.SSHWait = 0
+	}
+	return s
 }
 
 func (m *model) submitRun(rt *rapid.T) {
 	n := newRun(rapid.SampledFrom(modelWorkspaces).Draw(rt, "workspace"))
+	n.Kind = rapid.SampledFrom(orchestrator.RunKinds).Draw(rt, "kind")
+	n.Spec = specOf(n.Kind)
 	r, created, err := m.l.SubmitRun(m.t, n)
 	if err != nil || !created {
 		rt.Fatalf("submit run: created %v, %v", created, err)
 	}
-	m.enqueue(&modelWork{run: r.ID, workspace: n.Workspace, steps: blockedSteps()})
+	m.enqueue(&modelWork{run: r.ID, kind: n.Kind, workspace: n.Workspace, steps: blockedSteps(n.Kind)})
+}
+
+// newestRun returns the newest run of w's workspace.
+func (m *model) newestRun(w *modelWork) *modelWork {
+	return m.work[len(m.work)-1-slices.IndexFunc(reversed(m.work), func(o *modelWork) bool {
+		return o.run != "" && o.workspace == w.workspace
+	})]
+}
+
+func (m *model) takeOver(rt *rapid.T) {
+	w := m.pick(rt, func(w *modelWork) bool { return w.run != "" })
+	kinds := w.kind.Steps()
+	first := rapid.IntRange(0, len(kinds)-1).Draw(rt, "first")
+	done := !slices.ContainsFunc(w.steps[:first], func(s orchestrator.StepState) bool { return s != orchestrator.StepSucceeded })
+	may := w.state().Final() && done && m.newestRun(w) == w && len(m.queues[w.workspace]) == 0
+	r, err := m.l.ResumeRun(m.t, orchestrator.ResumeRun{Run: w.run, Spec: specOf(w.kind), By: tester, From: kinds[first]})
+	if !may {
+		if orchestrator.CodeOf(err) != orchestrator.CodeConflict {
+			rt.Fatalf("take over of %+v from step %d: %v, want a conflict", w, first+1, err)
+		}
+		return
+	}
+	if err != nil || r.ID == w.run {
+		rt.Fatalf("take over of %s: %s, %v", w.run, r.ID, err)
+	}
+	next := &modelWork{run: r.ID, kind: w.kind, taken: first, workspace: w.workspace, steps: blockedSteps(w.kind)}
+	m.enqueue(next)
 }
 
 func (m *model) submitJob(rt *rapid.T) {
@@ -259,11 +301,8 @@ func (m *model) cancel(rt *rapid.T) {
 
 func (m *model) resume(rt *rapid.T) {
 	w := m.pick(rt, func(w *modelWork) bool { return w.run != "" })
-	newest := m.work[len(m.work)-1-slices.IndexFunc(reversed(m.work), func(o *modelWork) bool {
-		return o.run != "" && o.workspace == w.workspace
-	})]
-	may := w.state() == orchestrator.RunFailed && newest == w && len(m.queues[w.workspace]) == 0
-	_, err := m.l.ResumeRun(m.t, orchestrator.ResumeRun{Run: w.run, Spec: spec("b"), By: tester})
+	may := w.state() == orchestrator.RunFailed && m.newestRun(w) == w && len(m.queues[w.workspace]) == 0
+	_, err := m.l.ResumeRun(m.t, orchestrator.ResumeRun{Run: w.run, Spec: specOf(w.kind), By: tester})
 	if !may {
 		if orchestrator.CodeOf(err) != orchestrator.CodeConflict {
 			rt.Fatalf("resume of %+v: %v, want a conflict", w, err)
@@ -404,6 +443,9 @@ func (w *modelWork) checkRun(rt *rapid.T, r orchestrator.Run) {
 		rt.Fatalf("run %s has %d steps", w.run, len(r.Steps))
 	}
 	for i, s := range r.Steps {
+		if (s.TakenFrom != "") != (i < w.taken) {
+			rt.Fatalf("step %d of %s is taken from %q, want %d of them taken", s.Seq, r.ID, s.TakenFrom, w.taken)
+		}
 		if s.State != w.steps[i] {
 			rt.Fatalf("step %d of %s is %s, want %s", s.Seq, r.ID, s.State, w.steps[i])
 		}
@@ -446,6 +488,7 @@ func TestRandomHistoriesFollowTheModel(t *testing.T) {
 			"interrupt":   m.interrupt,
 			"cancel":      m.cancel,
 			"resume":      m.resume,
+			"take over":   m.takeOver,
 			"redrive":     m.redrive,
 			"drain":       m.drain,
 			"restart":     m.restart,

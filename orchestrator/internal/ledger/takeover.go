@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/exocomp/exocomp/orchestrator"
 )
@@ -45,15 +44,9 @@ func mayTakeOver(source *orchestrator.Run, r orchestrator.ResumeRun) (first int,
 	from := source.Step(r.From)
 	switch {
 	case from == nil:
-		kinds := source.Kind.Steps()
-		names := make([]string, len(kinds))
-		for i, k := range kinds {
-			names[i] = string(k)
-		}
-		return 0, orchestrator.Errorf(orchestrator.CodeInvalid, "a %s has no step %q", source.Kind, r.From).
-			WithHint("its steps are: %s", strings.Join(names, ", "))
+		return 0, source.Kind.NoStep(r.From)
 	case r.FailedOnly:
-		return 0, orchestrator.Errorf(orchestrator.CodeInvalid, "a run that begins at a step deals with all hosts: leave --failed-only or --from out")
+		return 0, orchestrator.Errorf(orchestrator.CodeInvalid, "--from begins a run that deals with all hosts: leave --failed-only out")
 	case !source.State.Final():
 		return 0, orchestrator.Errorf(orchestrator.CodeConflict, "run %s is %s: only of a run that has ended can another take over", source.ID, source.State).
 			WithHint("wait for it: exocomp provision logs -f %s", source.ID)
