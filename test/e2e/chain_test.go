@@ -88,7 +88,7 @@ func (s *site) holdsPinFirst(run orchestrator.Run, h *nethost.Host) {
 	index := func(fits func(orchestrator.Event) bool) int { return slices.IndexFunc(events, fits) }
 	pinned := index(func(e orchestrator.Event) bool { return e.Kind == orchestrator.EventPinAdded && e.Host == h.Name() })
 	pushed := index(func(e orchestrator.Event) bool {
-		return e.Kind == orchestrator.EventJobPhase && e.Step == orchestrator.StepHostOnboard
+		return e.Kind == orchestrator.EventJobPhase && e.Step != orchestrator.StepTofuApply
 	})
 	logins := h.Logins()
 	s.holds(pinned >= 0 && pushed > pinned && len(logins) > 0 && logins[0].Time.After(events[max(pinned, 0)].At),

@@ -39,7 +39,11 @@ func onlyFailed(ctx context.Context, q querier, run *orchestrator.Run, r orchest
 	if !begun(s) {
 		return nil, "", whole("step %d %s had not begun on any host: there is none to leave out", s.Seq, s.Kind)
 	}
-	only = undone(s, inv.Hosts, slices.ContainsFunc(r.Spec.Args, isLimit))
+	done, err := doneHosts(ctx, q, run, s)
+	if err != nil {
+		return nil, "", err
+	}
+	only = undone(s, inv.Hosts, done, slices.ContainsFunc(r.Spec.Args, isLimit))
 	if len(only) == 0 {
 		return nil, "", whole("step %d %s did not fail on a host", s.Seq, s.Kind)
 	}
@@ -56,28 +60,41 @@ func begun(s *orchestrator.Step) bool {
 // isLimit reports whether an argument of ansible-playbook limits it to some hosts.
 func isLimit(arg string) bool { return strings.HasPrefix(arg, "--limit=") }
 
-// undone returns the hosts, sorted, for which the newest attempt of a failed step
-// has not done its work; none where it failed on no host. Where limited is set,
-// those that it did not come to were not asked for.
-func undone(s *orchestrator.Step, hosts []string, limited bool) []string {
+// doneHosts returns the hosts for which a failed step has done its work, by its
+// report. An onboarding has done it where it admitted the host: a play that went
+// well is not yet a login that works.
+func doneHosts(ctx context.Context, q querier, run *orchestrator.Run, s *orchestrator.Step) (map[string]bool, error) {
+	done := map[string]bool{}
+	if s.Report != nil {
+		for _, h := range s.Report.Hosts {
+			done[h.Name] = !h.State.Failed()
+		}
+	}
+	if s.Kind != orchestrator.StepHostOnboard {
+		return done, nil
+	}
+	admitted, err := collect(ctx, q, scanText[string], `
+		SELECT host FROM admission
+		WHERE workspace = ? AND job_id IN (SELECT id FROM job WHERE run_id = ? AND step = ?)`, run.Workspace, run.ID, s.Seq)
+	for h := range done {
+		done[h] = done[h] && slices.Contains(admitted, h)
+	}
+	return done, err
+}
+
+// undone returns the hosts, sorted, that a failed step is not done with; none
+// where it failed on no host. Where limited is set, those that it did not come to
+// were not asked for.
+func undone(s *orchestrator.Step, hosts []string, done map[string]bool, limited bool) []string {
 	if len(s.Only) > 0 {
 		hosts = s.Only
 	}
-	state := map[string]orchestrator.HostState{}
-	failed := false
-	if s.Report != nil {
-		for _, h := range s.Report.Hosts {
-			state[h.Name] = h.State
-			failed = failed || h.State.Failed()
-		}
-	}
-	if !failed {
+	if s.Report == nil || !slices.ContainsFunc(s.Report.Hosts, func(h orchestrator.HostReport) bool { return h.State.Failed() }) {
 		return s.Only // as it was limited before, if it was
 	}
 	var out []string
 	for _, h := range hosts {
-		now, met := state[h]
-		if now.Failed() || !met && !limited {
+		if well, met := done[h]; met && !well || !met && !limited {
 			out = append(out, h)
 		}
 	}

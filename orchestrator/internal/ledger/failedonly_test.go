@@ -33,8 +33,20 @@ func failedOn(t *testing.T, l *Ledger, seq int, o orchestrator.Outcome) orchestr
 		}
 		finish(t, l, claim(t, l), done)
 	}
-	finish(t, l, claim(t, l), o)
+	j := claim(t, l)
+	for i := range o.Admit {
+		o.Admit[i].Job = j.ID
+	}
+	finish(t, l, j, o)
 	return run
+}
+
+// admitting adds admissions to an outcome.
+func admitting(o orchestrator.Outcome, hosts ...string) orchestrator.Outcome {
+	for _, h := range hosts {
+		o.Admit = append(o.Admit, orchestrator.Admission{Workspace: "edge", Host: h, Login: orchestrator.LoginAutomation, Address: "192.0.2.1:22"})
+	}
+	return o
 }
 
 func TestOnlyTheFailedHostsAreResumed(t *testing.T) {
@@ -45,7 +57,8 @@ func TestOnlyTheFailedHostsAreResumed(t *testing.T) {
 		want string // hosts, or what the refusal says
 	}{
 		"of the wait":             {2, failingOn("a=ready", "b=waiting", "c=ready"), nil, "b"},
-		"of the onboarding":       {3, failingOn("a=ok", "b=changed", "c=failed"), nil, "c"},
+		"of the onboarding":       {3, admitting(failingOn("a=ok", "b=changed", "c=failed"), "a", "b"), nil, "c"},
+		"and those not admitted":  {3, admitting(failingOn("a=ok", "b=changed", "c=failed"), "a"), nil, "b c"},
 		"of the play":             {4, failingOn("a=ok", "b=failed", "c=unreachable"), nil, "b c"},
 		"and those not come to":   {4, failingOn("a=ok", "b=failed"), nil, "b c"},
 		"but not out of a limit":  {4, failingOn("a=ok", "b=failed"), []string{"--limit=a,b"}, "b"},
