@@ -44,6 +44,17 @@ const (
 	EventProvisionTaken     EventKind = "provision.taken" // a resource has the workspace now
 	EventProvisionReleased  EventKind = "provision.released"
 	EventProvisionEnded     EventKind = "provision.ended"
+	EventScheduleAdded      EventKind = "schedule.added"
+	EventScheduleChanged    EventKind = "schedule.changed"
+	EventSchedulePaused     EventKind = "schedule.paused"
+	EventScheduleResumed    EventKind = "schedule.resumed"
+	EventScheduleRemoved    EventKind = "schedule.removed"
+	EventFireDue            EventKind = "fire.due" // it starts, or waits for another fire of its keys
+	EventFireStarted        EventKind = "fire.started"
+	EventFireSkipped        EventKind = "fire.skipped"
+	EventFireCoalesced      EventKind = "fire.coalesced"
+	EventFireMissed         EventKind = "fire.missed"
+	EventFireRefused        EventKind = "fire.refused"
 )
 
 // Security reports whether the kind belongs to the security stream.
