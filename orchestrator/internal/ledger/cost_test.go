@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
 )
@@ -154,7 +155,7 @@ func (c recordingConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.
 }
 
 // grows names the tables that grow with use: no statement may walk one.
-var grows = regexp.MustCompile(`^SCAN (run|step|job|turn|event|pin|pin_user|admission|previous|oldest|t)\b`)
+var grows = regexp.MustCompile(`^SCAN (run|step|job|turn|event|pin|pin_user|admission|previous|oldest|t|fire|started|busy|newer)\b`)
 
 // With a hundred thousand runs on record, everyday calls stay fast: each
 // statement finds its rows by an index, or walks one and stops at a limit.
@@ -256,7 +257,33 @@ func everydayCalls(t *testing.T, l *Ledger) {
 	} {
 		must(l.Events(ctx, f))(t)
 	}
+	everydayFires(t, l)
 	if err := l.RemoveWorkspace(ctx, "edge", false, tester); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func everydayFires(t *testing.T, l *Ledger) {
+	ctx := t.Context()
+	s := must(l.AddSchedule(ctx, applySchedule("nightly", "edge"), tester))(t)
+	must(l.ScheduleMarks(ctx))(t)
+	due := []orchestrator.DueFire{{At: s.CreatedAt.Add(time.Second), State: orchestrator.FireWaiting}}
+	if err := l.RecordFires(ctx, s.Name, due, due[0].At); err != nil {
+		t.Fatal(err)
+	}
+	f, _, found, err := l.NextFire(ctx)
+	if err != nil || !found {
+		t.Fatal(err, found)
+	}
+	if err := l.StartFire(ctx, f.ID, orchestrator.NewJob{Kind: orchestrator.JobWorkspaceApply, Workspace: "edge"}); err != nil {
+		t.Fatal(err)
+	}
+	f = must(l.Fire(ctx, f.ID))(t)
+	must(l.RunSchedule(ctx, orchestrator.RunSchedule{Schedule: s.Name, At: due[0].At, Key: "now"}))(t)
+	must(l.Fires(ctx, s.Name, 20))(t)
+	must(l.SetPaused(ctx, s.Name, true, tester))(t)
+	must(l.CancelJob(ctx, f.Job, false, tester))(t)
+	if err := l.PruneFires(ctx, s.CreatedAt); err != nil {
 		t.Fatal(err)
 	}
 }

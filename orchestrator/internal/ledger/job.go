@@ -115,6 +115,9 @@ func (l *Ledger) RedriveJob(ctx context.Context, id orchestrator.JobID, by orche
 		}
 		n := orchestrator.NewJob{Kind: old.Kind, Workspace: old.Workspace, Spec: old.Spec, By: by}
 		n.Spec.AcceptLost = false // that was about what was lost then
+		if err := t.refuseBusyKey(ctx, id); err != nil {
+			return err
+		}
 		j, err = t.submitJob(ctx, n, old.Job)
 		return err
 	})
@@ -197,7 +200,10 @@ func (t *tx) insertJob(ctx context.Context, j jobRow, key string) error {
 	if err != nil || j.Redrives == "" {
 		return err
 	}
-	return t.exec(ctx, `UPDATE job SET redriven_by = ? WHERE id = ?`, j.ID, j.Redrives)
+	if err := t.exec(ctx, `UPDATE job SET redriven_by = ? WHERE id = ?`, j.ID, j.Redrives); err != nil {
+		return err
+	}
+	return t.exec(ctx, `UPDATE fire SET job_id = ? WHERE job_id = ?`, j.ID, j.Redrives)
 }
 
 // moveJob moves j by its state machine, stores it and appends its event.

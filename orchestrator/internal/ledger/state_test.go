@@ -82,6 +82,8 @@ func migration1(t *testing.T) []byte {
 		"RunStates":        texted(orchestrator.RunStates),
 		"StepStates":       texted(orchestrator.StepStates),
 		"JobStates":        texted(orchestrator.JobStates),
+		"ScheduleKinds":    texted(orchestrator.ScheduleKinds),
+		"FireStates":       texted(orchestrator.FireStates),
 		"RunFinal":         texted(filter(orchestrator.RunStates, orchestrator.RunState.Final)),
 		"StepFinal":        texted(filter(orchestrator.StepStates, orchestrator.StepState.Final)),
 		"JobFinal":         texted(filter(orchestrator.JobStates, orchestrator.JobState.Final)),

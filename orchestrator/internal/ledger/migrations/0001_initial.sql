@@ -310,6 +310,62 @@ CREATE TABLE lost_create (
     PRIMARY KEY (workspace, address)
 ) STRICT, WITHOUT ROWID;
 
+-- Recurring work. It names a workspace without a foreign key, and fails closed
+-- while there is none.
+CREATE TABLE schedule (
+    name            TEXT    NOT NULL PRIMARY KEY,
+    kind            TEXT    NOT NULL CHECK (kind IN ('play', 'apply')),
+    workspace       TEXT    NOT NULL,
+    cron            TEXT    NOT NULL,
+    timezone        TEXT    NOT NULL, -- empty: the machine's
+    concurrency_key TEXT    NOT NULL, -- besides the inventory's name; empty: none
+    playbook        TEXT    NOT NULL, -- path; empty for an apply
+    args            TEXT    NOT NULL CHECK (json_valid(args)),
+    egress          TEXT    NOT NULL CHECK (json_valid(egress)),
+    ssh_identities  TEXT    NOT NULL CHECK (json_valid(ssh_identities)),
+    no_admit        INTEGER NOT NULL CHECK (no_admit IN (0, 1)),
+    keep_going      INTEGER NOT NULL CHECK (keep_going IN (0, 1)),
+    paused          INTEGER NOT NULL CHECK (paused IN (0, 1)),
+    handled_at      INTEGER NOT NULL, -- instants up to this one are on record
+    created_by      TEXT    NOT NULL CHECK (json_valid(created_by)),
+    created_at      INTEGER NOT NULL,
+    updated_at      INTEGER NOT NULL,
+    CHECK ((playbook <> '') = (kind = 'play'))
+) STRICT, WITHOUT ROWID;
+
+-- What became of each instant. A fire outlives its schedule: its job goes on, and
+-- keeps other fires of its keys waiting.
+CREATE TABLE fire (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    key             TEXT    UNIQUE, -- idempotency key of a manual one
+    schedule        TEXT    NOT NULL,
+    at              INTEGER NOT NULL, -- the instant
+    workspace       TEXT    NOT NULL,
+    target          TEXT    NOT NULL, -- the inventory's name: a key of its own
+    concurrency_key TEXT    NOT NULL,
+    manual          INTEGER NOT NULL CHECK (manual IN (0, 1)),
+    state           TEXT    NOT NULL CHECK (state IN ('waiting', 'started', 'skipped', 'coalesced', 'missed', 'refused')),
+    reason          TEXT    NOT NULL,
+    job_id          TEXT    REFERENCES job (id), -- the newest, where it was redriven
+    peer            TEXT    NOT NULL CHECK (json_valid(peer)),
+    recorded_at     INTEGER NOT NULL,
+    decided_at      INTEGER,
+    CHECK ((decided_at IS NULL) = (state = 'waiting')),
+    CHECK ((job_id IS NOT NULL) = (state = 'started')),
+    CHECK (reason <> '' OR state IN ('waiting', 'started'))
+) STRICT;
+CREATE UNIQUE INDEX fire_instant ON fire (schedule, at);
+CREATE INDEX fire_by_schedule ON fire (schedule, id);
+CREATE INDEX fire_decided ON fire (decided_at) WHERE decided_at IS NOT NULL;
+CREATE INDEX fire_by_job ON fire (job_id) WHERE job_id IS NOT NULL;
+CREATE UNIQUE INDEX fire_waiting ON fire (schedule) WHERE state = 'waiting';
+
+CREATE TRIGGER fire_is_decided_once BEFORE UPDATE OF state ON fire
+WHEN NEW.state <> OLD.state AND OLD.state <> 'waiting'
+BEGIN
+    SELECT RAISE(ABORT, 'what became of a fire stands');
+END;
+
 -- Ciphertexts; the ledger never sees what is in them.
 CREATE TABLE sealed (
     kind       TEXT    NOT NULL,
