@@ -14,10 +14,15 @@ const (
 	BeforePublish  = "before-publish"  // a file copy is about to be written
 	AfterPublish   = "after-publish"   // a file copy was written
 	BeforePinStore = "before-pin-store"
+	FireDue        = "fire-due"      // an instant of a schedule has come, nothing is on record
+	FireRecorded   = "fire-recorded" // it is on record and waits
+	FirePrepared   = "fire-prepared" // its playbook's snapshot is stored, its job is not queued
+	FireStarted    = "fire-started"  // its job is queued
 )
 
 // Names lists every point.
 var Names = []string{
 	AfterIntent, AfterFork, AfterToolExit, AfterResult, AfterRelease,
 	BeforePublish, AfterPublish, BeforePinStore,
+	FireDue, FireRecorded, FirePrepared, FireStarted,
 }
