@@ -94,6 +94,8 @@ var (
 	hostStates       = newEnum[orchestrator.HostState, exocompv1.HostState]("HOST_STATE_", exocompv1.HostState_value)
 	jobKinds         = newEnum[orchestrator.JobKind, exocompv1.JobKind]("JOB_KIND_", exocompv1.JobKind_value)
 	jobStates        = newEnum[orchestrator.JobState, exocompv1.JobState]("JOB_STATE_", exocompv1.JobState_value)
+	scheduleKinds    = newEnum[orchestrator.ScheduleKind, exocompv1.ScheduleKind]("SCHEDULE_KIND_", exocompv1.ScheduleKind_value)
+	fireStates       = newEnum[orchestrator.FireState, exocompv1.FireState]("FIRE_STATE_", exocompv1.FireState_value)
 	pinSources       = newEnum[orchestrator.PinSource, exocompv1.PinSource]("PIN_SOURCE_", exocompv1.PinSource_value)
 	logins           = newEnum[orchestrator.Login, exocompv1.Login]("LOGIN_", exocompv1.Login_value)
 	publishedStates  = newEnum[PublishedState, exocompv1.PublishedState]("PUBLISHED_STATE_", exocompv1.PublishedState_value)

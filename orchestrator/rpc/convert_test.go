@@ -23,6 +23,8 @@ var constants = map[reflect.Type][]string{
 	typeOf[orchestrator.StepState]():      strs(orchestrator.StepStates),
 	typeOf[orchestrator.JobKind]():        strs(orchestrator.JobKinds),
 	typeOf[orchestrator.JobState]():       strs(orchestrator.JobStates),
+	typeOf[orchestrator.ScheduleKind]():   strs(orchestrator.ScheduleKinds),
+	typeOf[orchestrator.FireState]():      strs(orchestrator.FireStates),
 	typeOf[orchestrator.StepOrigin]():     {"run", "caller"},
 	typeOf[orchestrator.ApprovalPolicy](): {"never", "destructive", "always"},
 	typeOf[orchestrator.PinSource]():      {"first-use", "stated", "rotated"},
@@ -52,6 +54,8 @@ func TestEnumsHoldExactlyTheDomainsConstants(t *testing.T) {
 	checkEnum(t, hostStates)
 	checkEnum(t, jobKinds)
 	checkEnum(t, jobStates)
+	checkEnum(t, scheduleKinds)
+	checkEnum(t, fireStates)
 	checkEnum(t, pinSources)
 	checkEnum(t, logins)
 	checkEnum(t, publishedStates)
@@ -85,6 +89,7 @@ func TestConversionsLoseNothing(t *testing.T) {
 	t.Run("ResumeSpec", roundTrip(resumeSpecToWire, resumeSpecFromWire))
 	t.Run("Job", roundTrip(jobToWire, jobFromWire))
 	t.Run("JobFilter", roundTrip(jobFilterToWire, jobFilterFromWire))
+	t.Run("ScheduleView", roundTrip(scheduleViewToWire, scheduleViewFromWire))
 	t.Run("InventoryView", roundTrip(inventoryViewToWire, inventoryViewFromWire))
 	t.Run("Pin", roundTrip(pinToWire, pinFromWire))
 	t.Run("PinFilter", roundTrip(pinFilterToWire, pinFilterFromWire))
@@ -158,7 +163,8 @@ func draw(t *rapid.T, typ reflect.Type, full bool) reflect.Value {
 		v.Elem().Set(draw(t, typ.Elem(), full))
 	case typ.Kind() == reflect.Slice:
 		for range rapid.IntRange(1, 3).Draw(t, "len") {
-			v.Set(reflect.Append(v, draw(t, typ.Elem(), full)))
+			instant := typ.Elem() == typeOf[time.Time]() // a list holds no zero one
+			v.Set(reflect.Append(v, draw(t, typ.Elem(), full || instant)))
 		}
 	case typ.Kind() == reflect.Struct:
 		for i := range typ.NumField() {

@@ -91,7 +91,7 @@ func (s *Server) authorize(ctx context.Context, method string) (context.Context,
 	case !offered:
 		return nil, status.Errorf(codes.Unimplemented, "%s is not offered", method)
 	case !role.may(need):
-		err = orchestrator.Errorf(orchestrator.CodeDenied, "a %s's token may only look at runs, inventories and pins", role).
+		err = orchestrator.Errorf(orchestrator.CodeDenied, "a %s's token may only look at runs, schedules, inventories and pins", role).
 			WithHint("use the operator's: --token-file FILE or %s=FILE, %s beside the socket", TokenFileEnv, OperatorTokenFile)
 	default:
 		return context.WithValue(ctx, roleKey{}, role), nil

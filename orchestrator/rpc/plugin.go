@@ -54,6 +54,7 @@ func (contract) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.C
 		inventories: exocompv1.NewInventoryServiceClient(conn),
 		hosts:       exocompv1.NewHostServiceClient(conn),
 		snapshots:   exocompv1.NewSnapshotServiceClient(conn),
+		schedules:   exocompv1.NewScheduleServiceClient(conn),
 		events:      exocompv1.NewEventServiceClient(conn),
 	}, nil
 }
@@ -69,6 +70,7 @@ type stubs struct {
 	inventories exocompv1.InventoryServiceClient
 	hosts       exocompv1.HostServiceClient
 	snapshots   exocompv1.SnapshotServiceClient
+	schedules   exocompv1.ScheduleServiceClient
 	events      exocompv1.EventServiceClient
 }
 

@@ -8,7 +8,7 @@ type Role string
 const (
 	// RoleOperator may do everything.
 	RoleOperator Role = "operator"
-	// RoleReader may read inventories, pins and the status of runs.
+	// RoleReader may read inventories, pins and the status of runs and schedules.
 	RoleReader Role = "reader"
 )
 
@@ -61,6 +61,13 @@ var methodRoles = map[string]Role{
 
 	exocompv1.SnapshotService_HasSnapshot_FullMethodName:    RoleOperator,
 	exocompv1.SnapshotService_UploadSnapshot_FullMethodName: RoleOperator,
+
+	exocompv1.ScheduleService_AddSchedule_FullMethodName:    RoleOperator,
+	exocompv1.ScheduleService_GetSchedule_FullMethodName:    RoleReader,
+	exocompv1.ScheduleService_ListSchedules_FullMethodName:  RoleReader,
+	exocompv1.ScheduleService_PauseSchedule_FullMethodName:  RoleOperator,
+	exocompv1.ScheduleService_RemoveSchedule_FullMethodName: RoleOperator,
+	exocompv1.ScheduleService_RunSchedule_FullMethodName:    RoleOperator,
 
 	exocompv1.EventService_ListEvents_FullMethodName:  RoleOperator,
 	exocompv1.EventService_WatchEvents_FullMethodName: RoleOperator,

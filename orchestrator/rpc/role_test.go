@@ -48,6 +48,8 @@ func TestReaderMayOnlyRead(t *testing.T) {
 		"/exocomp.v1.InventoryService/ListInventories",
 		"/exocomp.v1.RunService/GetRun",
 		"/exocomp.v1.RunService/ListRuns",
+		"/exocomp.v1.ScheduleService/GetSchedule",
+		"/exocomp.v1.ScheduleService/ListSchedules",
 	}
 	var got []string
 	for m, need := range methodRoles {

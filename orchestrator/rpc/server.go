@@ -102,5 +102,6 @@ func (s *Server) register(r grpc.ServiceRegistrar) {
 	exocompv1.RegisterInventoryServiceServer(r, inventoryServer{svc: s.svc})
 	exocompv1.RegisterHostServiceServer(r, hostServer{svc: s.svc})
 	exocompv1.RegisterSnapshotServiceServer(r, snapshotServer{svc: s.svc})
+	exocompv1.RegisterScheduleServiceServer(r, scheduleServer{svc: s.svc})
 	exocompv1.RegisterEventServiceServer(r, eventServer{svc: s.svc})
 }

@@ -262,7 +262,7 @@ func TestReaderReadsAndIsDeniedTheRest(t *testing.T) {
 		t.Errorf("list runs: %v", err)
 	}
 	_, err := c.SubmitRun(t.Context(), "k", orchestrator.RunProvision, "edge", spec)
-	want := "a reader's token may only look at runs, inventories and pins; use the operator's: --token-file FILE or EXOCOMP_TOKEN_FILE=FILE, operator.token beside the socket"
+	want := "a reader's token may only look at runs, schedules, inventories and pins; use the operator's: --token-file FILE or EXOCOMP_TOKEN_FILE=FILE, operator.token beside the socket"
 	if !errors.Is(err, orchestrator.ErrDenied) || err.Error() != want {
 		t.Errorf("submit: %v, want %s", err, want)
 	}

@@ -25,5 +25,6 @@ type Service interface {
 	Inventories
 	Hosts
 	Snapshots
+	Schedules
 	Events
 }

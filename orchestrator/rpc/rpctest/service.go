@@ -33,6 +33,7 @@ type Service struct {
 	workspaces map[string]orchestrator.Workspace
 	runs       []orchestrator.Run
 	jobs       []orchestrator.Job
+	schedules  []orchestrator.ScheduleView // by name
 	keys       map[string]submitted
 	logs       map[orchestrator.JobID][]byte
 	snapshots  map[string][]byte
