@@ -23,7 +23,17 @@ var changes = map[string]func(*testing.T, *rpctest.Service) []string{
 		}
 		return []string{"edge"}
 	},
-	"playbook run":      with(filepath.Join("testdata", "play", "site.yml"), "--inventory", "tf:edge", "--egress", "443", "--keep-going"),
+	"playbook run":    with(filepath.Join("testdata", "play", "site.yml"), "--inventory", "tf:edge", "--egress", "443", "--keep-going"),
+	"schedule add":    with("weekly", "--cron", "0 30 4 * * sun", "--kind", "apply", "--target", "tf:edge"),
+	"schedule pause":  with("nightly"),
+	"schedule resume": with("nightly"),
+	"schedule remove": with("nightly"),
+	"schedule run-now": func(t *testing.T, svc *rpctest.Service) []string {
+		if err := svc.SetFires("nightly", nightlyFires()[1]); err != nil {
+			t.Fatal(err)
+		}
+		return []string{"nightly"}
+	},
 	"workspace add":     with("core", "/srv/core", "--approval", "never"),
 	"workspace apply":   with("edge"),
 	"workspace refresh": with("edge"),

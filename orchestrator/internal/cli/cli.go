@@ -102,7 +102,7 @@ goes on), 130 interrupted (the run goes on).`,
 	root.AddCommand(
 		a.serveCommand(), a.drainCommand(), a.doctorCommand(), a.versionCommand(),
 		a.workspaceCommand(), a.provisionCommand(), a.handoffCommand(), a.inventoryCommand(), a.playbookCommand(),
-		a.hostCommand(), a.jobsCommand(), a.eventsCommand(),
+		a.scheduleCommand(), a.hostCommand(), a.jobsCommand(), a.eventsCommand(),
 	)
 	root.InitDefaultCompletionCmd() // now, so that it is a command like the others
 	usage(root)

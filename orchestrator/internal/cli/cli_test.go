@@ -110,6 +110,7 @@ func chain(t *testing.T) (*rpctest.Service, *rpctest.Daemon) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	addNightly(t, svc, nightlyFires()...)
 	svc.AppendLog(j.ID, "a line\n"+hostile+"\n")
 	if err := svc.SetJob(j.ID, func(j *orchestrator.Job) {
 		j.State, j.StartedAt, j.Attempt.ID = orchestrator.JobSucceeded, at, "abcdefgh"
@@ -129,6 +130,8 @@ var reads = map[string][]string{
 	"provision status": {"edge"},
 	"provision list":   nil,
 	"handoff status":   {"edge"},
+	"schedule list":    nil,
+	"schedule show":    {"nightly"},
 	"inventory list":   nil,
 	"inventory show":   {"tf:edge"},
 	"host known-hosts": nil,
@@ -275,7 +278,7 @@ func TestAFilterNamesAWorkspace(t *testing.T) {
 // read what to do.
 func TestReadCommandsOfNothing(t *testing.T) {
 	d := rpctest.Serve(t, rpctest.NewService())
-	for _, name := range []string{"workspace list", "provision list", "inventory list", "host known-hosts", "jobs list"} {
+	for _, name := range []string{"workspace list", "provision list", "inventory list", "host known-hosts", "jobs list", "schedule list"} {
 		if got := run(t, d, append(strings.Fields(name), "--json")...); got.code != exitDone || got.out != "[]\n" {
 			t.Errorf("%s --json of nothing: %+v", name, got)
 		}

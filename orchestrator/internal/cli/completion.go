@@ -35,6 +35,9 @@ func (a *app) complete(c *cobra.Command) {
 			if takes.many {
 				at = min(at, len(takes.names)-1)
 			}
+			if at == len(takes.names) && strings.Contains(c.Use, "[-- PLAYBOOK") {
+				return []string{"yml", "yaml"}, cobra.ShellCompDirectiveFilterFileExt
+			}
 			if at >= len(takes.names) {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
@@ -61,7 +64,11 @@ func (a *app) completeFlag(c *cobra.Command, f *pflag.Flag) {
 	switch {
 	case f.Name == "workspace":
 		offer = a.flagOf(workspaceNames)
-	case f.Name == "inventory":
+	case f.Name == "kind":
+		offer = fixed(orchestrator.ScheduleKinds)
+	case f.Name == "cron", f.Name == "timezone", f.Name == "concurrency-key":
+		offer = cobra.NoFileCompletions
+	case f.Name == "inventory", f.Name == "target":
 		offer = a.flagOf(inventoryNames)
 	case f.Name == "run":
 		offer = a.flagOf(runRefs)
@@ -120,7 +127,12 @@ func (a *app) offer(c *cobra.Command, of candidates, given []string, begun strin
 // candidatesFor returns what an argument of a command may be, or nil.
 func candidatesFor(c *cobra.Command, name string) candidates {
 	switch name {
-	case "NAME", "WORKSPACE", "WORKSPACE|tf:WORKSPACE":
+	case "NAME":
+		if c.HasParent() && c.Parent().Name() == "schedule" {
+			return scheduleNames
+		}
+		return workspaceNames
+	case "WORKSPACE", "WORKSPACE|tf:WORKSPACE":
 		return workspaceNames
 	case "RUN|WORKSPACE":
 		return runRefs
@@ -141,6 +153,15 @@ func workspaceNames(ctx context.Context, cl *rpc.Client) ([]string, error) {
 	names := make([]string, 0, len(all))
 	for _, w := range all {
 		names = append(names, w.Name+"\t"+printable(w.Dir))
+	}
+	return names, err
+}
+
+func scheduleNames(ctx context.Context, cl *rpc.Client) ([]string, error) {
+	all, err := cl.ListSchedules(ctx)
+	names := make([]string, 0, len(all))
+	for _, v := range all {
+		names = append(names, v.Schedule.Name+"\t"+printable(does(v.Schedule)))
 	}
 	return names, err
 }

@@ -139,6 +139,7 @@ func (d *Daemon) serve(ctx context.Context, listener net.Listener, server *rpc.S
 	g.Go(func() error { return server.Serve(gctx, listener) })
 	g.Go(func() error { return d.engine.Run(gctx) })
 	g.Go(func() error { return d.maintain(gctx) })
+	g.Go(func() error { return d.runSchedules(gctx) })
 	if err := g.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}
