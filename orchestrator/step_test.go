@@ -78,3 +78,14 @@ func TestRunStateFollowsFromSteps(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryRunKindHasItsSteps: a kind without any, or without an apply before its
+// play, would be a run that ends before it began.
+func TestEveryRunKindHasItsSteps(t *testing.T) {
+	for _, kind := range orchestrator.RunKinds {
+		steps := kind.Steps()
+		if len(steps) < 2 || steps[0] != orchestrator.StepTofuApply || steps[len(steps)-1] != orchestrator.StepAnsiblePlay {
+			t.Errorf("a %s has the steps %v", kind, steps)
+		}
+	}
+}

@@ -150,7 +150,9 @@ func stateMachineDocument() string {
 
 The ledger refuses every transition that is not drawn here, by triggers that are
 generated from the same tables. Besides, a step becomes ready only when the step
-before it has succeeded.
+before it has succeeded, and succeeds without running only where somebody else did
+its work: the apply that a resource is part of (supply, step 1 alone), or an older
+run of the workspace, whose step of that number and kind succeeded (take).
 
 ## Step
 

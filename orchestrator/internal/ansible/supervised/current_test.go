@@ -17,7 +17,11 @@ func TestARefusedInventorySaysHowToGoOn(t *testing.T) {
 		return orchestrator.Inventory{Workspace: "edge", Content: content, Digest: inventory.Digest(content)}
 	}
 	empty, other := row(`{}`), row(`{"web1": {"ansible_host": "192.0.2.1"}}`)
-	chain := &orchestrator.Run{Workspace: "edge", Inventory: empty.Digest, Spec: orchestrator.RunSpec{Playbook: orchestrator.PlaybookRef{Path: "/src/site.yml"}}}
+	chainOf := func(kind orchestrator.RunKind) *orchestrator.Run {
+		playbook := orchestrator.PlaybookRef{Path: "/src/site.yml"}
+		return &orchestrator.Run{Kind: kind, Workspace: "edge", Inventory: empty.Digest, Spec: orchestrator.RunSpec{Playbook: playbook}}
+	}
+	chain := chainOf(orchestrator.RunProvision)
 	for name, c := range map[string]struct {
 		row   orchestrator.Inventory
 		chain *orchestrator.Run
@@ -25,6 +29,7 @@ func TestARefusedInventorySaysHowToGoOn(t *testing.T) {
 	}{
 		"no hosts, in a chain":  {empty, chain, "name hosts in the output hosts or ansible_inventory, then: exocomp workspace apply edge --wait && exocomp provision resume edge"},
 		"no hosts, standalone":  {empty, nil, "then: exocomp workspace apply edge --wait"},
+		"another, in a handoff": {other, chainOf(orchestrator.RunHandoff), "start another run: exocomp handoff run edge /src/site.yml"},
 		"another one, in chain": {other, chain, "start another run: exocomp provision run edge /src/site.yml"},
 	} {
 		_, err := Current(c.row, c.chain)
