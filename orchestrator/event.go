@@ -12,6 +12,7 @@ const (
 	EventWorkspaceAdded     EventKind = "workspace.added"
 	EventWorkspaceChanged   EventKind = "workspace.changed"
 	EventWorkspaceRemoved   EventKind = "workspace.removed"
+	EventWorkspaceWatched   EventKind = "workspace.watched" // what became of a watched configuration, but for the apply itself
 	EventRunSubmitted       EventKind = "run.submitted"
 	EventRunResumed         EventKind = "run.resumed"
 	EventRunFinished        EventKind = "run.finished"

@@ -98,6 +98,7 @@ type JobSpec struct {
 	AcceptLost    bool      `json:"accept_lost,omitempty"`    // workspace-apply
 	SSHIdentities []string  `json:"ssh_identities,omitempty"` // host-onboard: absolute paths
 	RefreshOnly   bool      `json:"refresh_only,omitempty"`   // workspace-apply: capture the outputs, apply nothing
+	Watched       bool      `json:"watched,omitempty"`        // workspace-apply: nobody asked for it but a change of the watched configuration
 	Play          *PlaySpec `json:"play,omitempty"`           // leave-play, playbook-run
 	Args          []string  `json:"args,omitempty"`           // playbook-run: passed to ansible-playbook, from an allow-list
 	Egress        []int     `json:"egress,omitempty"`         // playbook-run: TCP ports besides 22
@@ -135,6 +136,7 @@ type NewJob struct {
 	Kind      JobKind
 	Workspace string
 	Spec      JobSpec
+	Why       string // one line for its event, where it is not a person's wish
 	By        Peer
 }
 

@@ -29,6 +29,7 @@ type Workspace struct {
 	BackendConfig []string       `json:"backend_config,omitempty"` // absolute paths or `key=value`, for `tofu init`
 	CLIConfig     string         `json:"cli_config,omitempty"`     // absolute path given as TF_CLI_CONFIG_FILE, or empty
 	Approval      ApprovalPolicy `json:"approval"`
+	Watch         bool           `json:"watch,omitempty"` // applied when its configuration changes
 	CreatedAt     time.Time      `json:"created_at,omitzero"`
 	UpdatedAt     time.Time      `json:"updated_at,omitzero"`
 

@@ -25,7 +25,7 @@ var layers = [][]string{
 	{"orchestrator/internal/jobs"},
 	{"orchestrator/internal/ansible", "orchestrator/internal/tofu"},
 	{"orchestrator/internal/steps/*"},
-	{"orchestrator/internal/engine", "orchestrator/internal/schedule"},
+	{"orchestrator/internal/engine", "orchestrator/internal/schedule", "orchestrator/internal/watch"},
 	{"orchestrator/internal/notify", "orchestrator/internal/web", "orchestrator/internal/metrics"},
 	{"orchestrator/internal/daemon"},
 	{"orchestrator/internal/cli"},

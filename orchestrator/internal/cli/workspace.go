@@ -37,6 +37,7 @@ keeps the rest; a flag that is given empty (--var-file '') clears its setting.`,
 	f.StringArrayVar(&given.BackendConfig, "backend-config", nil, "backend configuration, a `file` or key=value; may be repeated")
 	f.StringVar(&given.CLIConfig, "cli-config", "", "OpenTofu CLI configuration `file`")
 	f.StringVar(&approval, "approval", string(orchestrator.ApprovalDestructive), "`policy` that says which plans wait for a person: never, destructive or always")
+	f.BoolVar(&given.Watch, "watch", false, "apply it when its configuration changes; a plan that destroys something is never applied for that")
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		given.Name, given.Dir, given.Approval = args[0], args[1], orchestrator.ApprovalPolicy(approval)
@@ -100,6 +101,9 @@ func changed(w, given orchestrator.Workspace, has func(flag string) bool) orches
 	}
 	if has("approval") {
 		w.Approval = given.Approval
+	}
+	if has("watch") {
+		w.Watch = given.Watch
 	}
 	return w
 }
@@ -191,6 +195,14 @@ func (a *app) workspaceShow() *cobra.Command {
 // handedOver stands where a workspace without a root module has no directory.
 const handedOver = "(its hosts are handed over by an exocomp_provision)"
 
+// watched says whether a change of the configuration is applied by itself.
+func watched(w orchestrator.Workspace) string {
+	if w.Watch {
+		return "yes, applied when its configuration changes"
+	}
+	return "no"
+}
+
 func (a *app) printWorkspace(w orchestrator.Workspace) error {
 	if w.HandedOver() {
 		return a.table([]string{"workspace", w.Name}, [][]string{
@@ -207,6 +219,7 @@ func (a *app) printWorkspace(w orchestrator.Workspace) error {
 		{"backend config", orDash(printable(strings.Join(w.BackendConfig, " ")))},
 		{"cli config", orDash(printable(w.CLIConfig))},
 		{"approval", string(w.Approval)},
+		{"watched", watched(w)},
 		{"added", instant(w.CreatedAt)},
 	}
 	for _, l := range w.Lost {

@@ -18,6 +18,7 @@ import (
 	"github.com/exocomp/exocomp/orchestrator/internal/ledger"
 	"github.com/exocomp/exocomp/orchestrator/internal/publish"
 	"github.com/exocomp/exocomp/orchestrator/internal/secrets"
+	"github.com/exocomp/exocomp/orchestrator/internal/watch"
 	"github.com/exocomp/exocomp/orchestrator/rpc"
 	"golang.org/x/sync/errgroup"
 )
@@ -140,6 +141,7 @@ func (d *Daemon) serve(ctx context.Context, listener net.Listener, server *rpc.S
 	g.Go(func() error { return d.engine.Run(gctx) })
 	g.Go(func() error { return d.maintain(gctx) })
 	g.Go(func() error { return d.runSchedules(gctx) })
+	g.Go(func() error { return watch.New(d.ledger, d.log).Run(gctx) })
 	if err := g.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}

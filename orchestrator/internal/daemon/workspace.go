@@ -10,6 +10,7 @@ import (
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/steps/tofuapply"
 	"github.com/exocomp/exocomp/orchestrator/internal/tofu"
+	"github.com/exocomp/exocomp/orchestrator/internal/watch"
 	"github.com/exocomp/exocomp/orchestrator/rpc"
 )
 
@@ -48,7 +49,11 @@ func (d *Daemon) AddWorkspace(ctx context.Context, w orchestrator.Workspace) (or
 	if err := d.reviewLost(ctx, w.Name); err != nil && !errors.Is(err, orchestrator.ErrNotFound) {
 		return w, err
 	}
-	return d.ledger.AddWorkspace(ctx, w, rpc.PeerFrom(ctx))
+	added, err := d.ledger.AddWorkspace(ctx, w, rpc.PeerFrom(ctx))
+	if err == nil && added.Watch {
+		err = watch.Begin(ctx, d.ledger, added)
+	}
+	return added, err
 }
 
 // refuseSecondName refuses a second name for a root module under one of its own

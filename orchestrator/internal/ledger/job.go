@@ -163,6 +163,9 @@ func (t *tx) submitJob(ctx context.Context, n orchestrator.NewJob, old orchestra
 		return j, err
 	}
 	text := fmt.Sprintf("%s queued by %s", j.Kind, who(n.By))
+	if n.Why != "" {
+		text = fmt.Sprintf("%s queued: %s", j.Kind, n.Why)
+	}
 	if old.ID != "" {
 		text = fmt.Sprintf("%s queued again by %s, for %s", j.Kind, who(n.By), old.ID)
 	}

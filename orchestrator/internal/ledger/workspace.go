@@ -129,13 +129,14 @@ const workspaceSelect = `
 		backend_config,
 		cli_config,
 		approval,
+		watch,
 		created_at,
 		updated_at
 	FROM workspace`
 
 func scanWorkspace(row scanner) (w orchestrator.Workspace, err error) {
 	err = row.Scan(&w.Name, &w.Dir, &w.TofuWorkspace, document{&w.VarFiles}, document{&w.BackendConfig},
-		&w.CLIConfig, &w.Approval, &instant{&w.CreatedAt}, &instant{&w.UpdatedAt})
+		&w.CLIConfig, &w.Approval, &w.Watch, &instant{&w.CreatedAt}, &instant{&w.UpdatedAt})
 	w.VarFiles, w.BackendConfig = nilIfEmpty(w.VarFiles), nilIfEmpty(w.BackendConfig)
 	return w, err
 }
@@ -150,10 +151,12 @@ func (t *tx) insertWorkspace(ctx context.Context, w orchestrator.Workspace) erro
 			backend_config,
 			cli_config,
 			approval,
+			watch,
+			watched,
 			created_at,
 			updated_at
-		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		w.Name, w.Dir, w.TofuWorkspace, texts(w.VarFiles), texts(w.BackendConfig), w.CLIConfig, w.Approval,
+		) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', ?, ?)`,
+		w.Name, w.Dir, w.TofuWorkspace, texts(w.VarFiles), texts(w.BackendConfig), w.CLIConfig, w.Approval, w.Watch,
 		nanos(w.CreatedAt), nanos(w.UpdatedAt))
 }
 
@@ -174,9 +177,11 @@ func (t *tx) changeWorkspace(ctx context.Context, w orchestrator.Workspace, by o
 			backend_config = ?,
 			cli_config = ?,
 			approval = ?,
+			watch = ?,
+			watched = '',
 			updated_at = ?
 		WHERE name = ?`,
-		w.Dir, w.TofuWorkspace, texts(w.VarFiles), texts(w.BackendConfig), w.CLIConfig, w.Approval,
+		w.Dir, w.TofuWorkspace, texts(w.VarFiles), texts(w.BackendConfig), w.CLIConfig, w.Approval, w.Watch,
 		nanos(w.UpdatedAt), w.Name)
 	if err != nil {
 		return err
@@ -210,7 +215,7 @@ func workspaceByName(ctx context.Context, q querier, name string) (orchestrator.
 // sameWorkspace compares what a person states.
 func sameWorkspace(a, b orchestrator.Workspace) bool {
 	return a.Dir == b.Dir && a.TofuWorkspace == b.TofuWorkspace && a.CLIConfig == b.CLIConfig &&
-		a.Approval == b.Approval && slices.Equal(a.VarFiles, b.VarFiles) &&
+		a.Approval == b.Approval && a.Watch == b.Watch && slices.Equal(a.VarFiles, b.VarFiles) &&
 		slices.Equal(a.BackendConfig, b.BackendConfig)
 }
 

@@ -35,6 +35,7 @@ func TestAddingAWorkspaceTwice(t *testing.T) {
 		"backend":   func(w *orchestrator.Workspace) { w.BackendConfig = nil },
 		"cli":       func(w *orchestrator.Workspace) { w.CLIConfig = "" },
 		"approval":  func(w *orchestrator.Workspace) { w.Approval = orchestrator.ApprovalNever },
+		"watch":     func(w *orchestrator.Workspace) { w.Watch = true },
 	} {
 		other := w
 		change(&other)
@@ -48,8 +49,8 @@ func TestAddingAWorkspaceTwice(t *testing.T) {
 		}
 		must(l.AddWorkspace(t.Context(), w, tester))(t)
 	}
-	if events := must(l.Events(t.Context(), orchestrator.EventFilter{Workspace: "edge"}))(t); len(events) != 13 {
-		t.Errorf("%d events, want 13", len(events))
+	if events := must(l.Events(t.Context(), orchestrator.EventFilter{Workspace: "edge"}))(t); len(events) != 15 {
+		t.Errorf("%d events, want 15", len(events))
 	}
 }
 

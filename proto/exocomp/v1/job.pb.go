@@ -420,7 +420,10 @@ type JobSpec struct {
 	// playbook-run: play against the others where one host cannot be admitted.
 	KeepGoing bool `protobuf:"varint,10,opt,name=keep_going,json=keepGoing,proto3" json:"keep_going,omitempty"`
 	// The schedule that fired it, or empty.
-	Schedule      string `protobuf:"bytes,11,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	Schedule string `protobuf:"bytes,11,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	// workspace-apply: nobody asked for it but a change of the watched
+	// configuration.
+	Watched       bool `protobuf:"varint,12,opt,name=watched,proto3" json:"watched,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -530,6 +533,13 @@ func (x *JobSpec) GetSchedule() string {
 		return x.Schedule
 	}
 	return ""
+}
+
+func (x *JobSpec) GetWatched() bool {
+	if x != nil {
+		return x.Watched
+	}
+	return false
 }
 
 // PlaySpec is a playbook for a workspace's inventory outside a chain.
@@ -1133,7 +1143,7 @@ const file_exocomp_v1_job_proto_rawDesc = "" +
 	"finishedAt\"1\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\xce\x02\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xe8\x02\n" +
 	"\aJobSpec\x12\x14\n" +
 	"\x05hosts\x18\x01 \x03(\tR\x05hosts\x12\x16\n" +
 	"\x06rotate\x18\x02 \x01(\bR\x06rotate\x12\x1f\n" +
@@ -1148,7 +1158,8 @@ const file_exocomp_v1_job_proto_rawDesc = "" +
 	"\n" +
 	"keep_going\x18\n" +
 	" \x01(\bR\tkeepGoing\x12\x1a\n" +
-	"\bschedule\x18\v \x01(\tR\bschedule\"z\n" +
+	"\bschedule\x18\v \x01(\tR\bschedule\x12\x18\n" +
+	"\awatched\x18\f \x01(\bR\awatched\"z\n" +
 	"\bPlaySpec\x123\n" +
 	"\bplaybook\x18\x01 \x01(\v2\x17.exocomp.v1.PlaybookRefR\bplaybook\x12\x12\n" +
 	"\x04vars\x18\x02 \x01(\fR\x04vars\x12%\n" +

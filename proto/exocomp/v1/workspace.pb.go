@@ -92,7 +92,9 @@ type Workspace struct {
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
 	// Creates that the state may lack; while any stands, applies are refused.
-	Lost          []*LostCreate `protobuf:"bytes,10,rep,name=lost,proto3" json:"lost,omitempty"`
+	Lost []*LostCreate `protobuf:"bytes,10,rep,name=lost,proto3" json:"lost,omitempty"`
+	// Applied when its configuration changes.
+	Watch         bool `protobuf:"varint,11,opt,name=watch,proto3" json:"watch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -195,6 +197,13 @@ func (x *Workspace) GetLost() []*LostCreate {
 		return x.Lost
 	}
 	return nil
+}
+
+func (x *Workspace) GetWatch() bool {
+	if x != nil {
+		return x.Watch
+	}
+	return false
 }
 
 // LostCreate is a resource that an interrupted apply may have made without
@@ -921,7 +930,7 @@ var File_exocomp_v1_workspace_proto protoreflect.FileDescriptor
 const file_exocomp_v1_workspace_proto_rawDesc = "" +
 	"\n" +
 	"\x1aexocomp/v1/workspace.proto\x12\n" +
-	"exocomp.v1\x1a\x14exocomp/v1/job.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x95\x03\n" +
+	"exocomp.v1\x1a\x14exocomp/v1/job.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xab\x03\n" +
 	"\tWorkspace\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03dir\x18\x02 \x01(\tR\x03dir\x12%\n" +
@@ -936,7 +945,8 @@ const file_exocomp_v1_workspace_proto_rawDesc = "" +
 	"\n" +
 	"updated_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\x12*\n" +
 	"\x04lost\x18\n" +
-	" \x03(\v2\x16.exocomp.v1.LostCreateR\x04lost\"\x9a\x01\n" +
+	" \x03(\v2\x16.exocomp.v1.LostCreateR\x04lost\x12\x14\n" +
+	"\x05watch\x18\v \x01(\bR\x05watch\"\x9a\x01\n" +
 	"\n" +
 	"LostCreate\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x0e\n" +

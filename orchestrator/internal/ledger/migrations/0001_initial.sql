@@ -71,6 +71,8 @@ CREATE TABLE workspace (
     backend_config TEXT    NOT NULL CHECK (json_valid(backend_config)),
     cli_config     TEXT    NOT NULL,
     approval       TEXT    NOT NULL CHECK (approval IN ('never', 'destructive', 'always')),
+    watch          INTEGER NOT NULL CHECK (watch IN (0, 1)),
+    watched        TEXT    NOT NULL, -- digest of the configuration that was applied last for a change of it; empty before the first look
     created_at     INTEGER NOT NULL,
     updated_at     INTEGER NOT NULL
 ) STRICT;

@@ -147,6 +147,9 @@ func (a *attempt) gate(plan tofu.Plan) error {
 	var park []orchestrator.Change
 	switch a.module.Workspace.Approval {
 	case orchestrator.ApprovalNever:
+		if a.Job.Spec.Watched {
+			return a.refuseUnasked(plan.Destructive())
+		}
 	case orchestrator.ApprovalAlways:
 		park = plan.Changes
 	default:
@@ -155,18 +158,33 @@ func (a *attempt) gate(plan tofu.Plan) error {
 	if len(park) == 0 {
 		return nil
 	}
-	names := make([]string, 0, len(park))
-	for _, c := range park {
-		names = append(names, c.Action+" "+c.Address)
-	}
 	return &orchestrator.Error{
 		Code: orchestrator.CodeRefused,
 		Message: fmt.Sprintf("the plan needs a person's approval (policy %s) and approvals are not available yet: %s",
-			a.module.Workspace.Approval, strings.Join(names, ", ")),
+			a.module.Workspace.Approval, named(park)),
 		Hint: "apply it yourself with tofu, or let the workspace apply such plans: " +
 			orchestrator.ShellCommand("exocomp", "workspace", "add", a.Job.Workspace, a.module.Workspace.Dir, "--approval", "never") +
 			"; then: " + a.again(false),
 	}
+}
+
+// refuseUnasked refuses to destroy what no person has asked to be destroyed: a
+// file that was saved is no such wish.
+func (a *attempt) refuseUnasked(destructive []orchestrator.Change) error {
+	if len(destructive) == 0 {
+		return nil
+	}
+	return orchestrator.Errorf(orchestrator.CodeRefused,
+		"the configuration changed, and its plan would destroy something, which is not done unasked: %s", named(destructive)).
+		WithHint("if it is right: exocomp workspace apply %s", a.Job.Workspace)
+}
+
+func named(changes []orchestrator.Change) string {
+	names := make([]string, 0, len(changes))
+	for _, c := range changes {
+		names = append(names, c.Action+" "+c.Address)
+	}
+	return strings.Join(names, ", ")
 }
 
 func summary(plan tofu.Plan) string {
