@@ -29,11 +29,11 @@ func WatchedFiles(w orchestrator.Workspace) []string {
 	seen := map[string]bool{}
 	for dirs := []string{w.Dir}; len(dirs) > 0; dirs = dirs[1:] {
 		dir := dirs[0]
-		if real, err := filepath.EvalSymlinks(dir); err != nil || seen[real] {
+		place, err := filepath.EvalSymlinks(dir)
+		if err != nil || seen[place] {
 			continue
-		} else {
-			seen[real] = true
 		}
+		seen[place] = true
 		own, err := ConfigurationFiles(dir)
 		if err != nil {
 			continue
