@@ -1,0 +1,255 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/exocomp/exocomp/orchestrator"
+)
+
+// never is a cron expression whose next instant lies years away: such a schedule
+// fires when a person asks.
+const never = "0 0 3 29 2 *"
+
+// localSite is a site whose workspace edge names this machine.
+func localSite(t *testing.T) *site {
+	t.Helper()
+	s := newSite(t)
+	s.start()
+	s.workspace("edge", map[string]vars{"here": local})
+	s.ok("workspace", "apply", "edge", "--wait")
+	return s
+}
+
+// schedule adds one that plays lines against edge.
+func (s *site) schedule(name, cron string, flags []string, lines ...string) (playbook string) {
+	s.t.Helper()
+	playbook = s.playbook(name, rawPlay("tf:edge", lines...))
+	s.ok(slices.Concat([]string{"schedule", "add", name, "--cron", cron, "--kind", "play", "--target", "tf:edge"}, flags, []string{"--", playbook})...)
+	return playbook
+}
+
+func (s *site) fires(schedule string) []orchestrator.Fire {
+	s.t.Helper()
+	return jsonOf[orchestrator.ScheduleView](s, "schedule", "show", schedule, "--limit", "0").Fires
+}
+
+// awaitFire waits until a schedule has a fire that fits and returns it.
+func (s *site) awaitFire(schedule string, fits func(orchestrator.Fire) bool) (f orchestrator.Fire) {
+	s.t.Helper()
+	s.awaitEvent("a fire of "+schedule, func(e orchestrator.Event) bool {
+		if !strings.HasPrefix(string(e.Kind), "fire.") || !strings.Contains(e.Message, "schedule "+schedule+",") {
+			return false
+		}
+		fires := s.fires(schedule)
+		i := slices.IndexFunc(fires, fits)
+		if i >= 0 {
+			f = fires[i]
+		}
+		return i >= 0
+	})
+	return f
+}
+
+func started(f orchestrator.Fire) bool { return f.State == orchestrator.FireStarted }
+
+// scheduleSoon adds a schedule that plays a line against edge in some seconds, and
+// then not for a day. It returns the instant.
+func (s *site) scheduleSoon(name, line string) time.Time {
+	s.t.Helper()
+	play := s.playbook(name, rawPlay("tf:edge", line))
+	for { // again where this machine took longer than that
+		at := time.Now().UTC().Truncate(time.Second).Add(6 * time.Second)
+		cron := fmt.Sprintf("%d %d %d * * *", at.Second(), at.Minute(), at.Hour())
+		r := s.ok("schedule", "add", name, "--cron", cron, "--timezone", "UTC", "--target", "tf:edge", "--json", "--", play)
+		var v orchestrator.ScheduleView
+		if err := json.Unmarshal([]byte(r.stdout), &v); err != nil {
+			s.t.Fatal(err)
+		}
+		if v.Next[0].Equal(at) {
+			return at
+		}
+	}
+}
+
+// A schedule fires by itself, with the playbook as it is then, and only once.
+func TestScheduleFiresTheEditedPlay(t *testing.T) {
+	t.Parallel()
+	s := localSite(t)
+	g := s.gate("edited")
+	at := s.scheduleSoon("nightly", "false")
+	s.playbook("nightly", rawPlay("tf:edge", g.count()))
+	f := s.awaitFire("nightly", started)
+	s.holds(f.At.Equal(at) && !f.Manual, "it fires at its instant", f, at)
+	job := s.awaitJob(string(f.Job))
+	s.holds(job.State == orchestrator.JobSucceeded && job.Kind == orchestrator.JobPlaybookRun && job.Spec.Schedule == "nightly", "its job is a playbook run of it", job)
+	g.ran(1)
+	s.holds(len(s.fires("nightly")) == 1, "it fires once", s.fires("nightly"))
+	r := s.ok("schedule", "list")
+	s.holds(strings.Contains(r.stdout, string(job.ID)+" succeeded"), "the list names how it ended", r)
+	s.assertClean()
+}
+
+// The daemon dies by SIGKILL at every point around a fire; one job is started.
+func TestAFireSurvivesTheDaemon(t *testing.T) {
+	t.Parallel()
+	s := localSite(t)
+	s.survivesFires("fire-due:", "fire-recorded:", "fire-prepared:", "fire-started:")
+}
+
+// survivesFires kills the daemon at each of the points while a schedule fires; a
+// point that ends in a colon is completed by the schedule's name.
+func (s *site) survivesFires(points ...string) {
+	s.t.Helper()
+	for i, point := range points {
+		name := fmt.Sprintf("nightly%d", i)
+		if strings.HasSuffix(point, ":") {
+			point += name
+		}
+		s.stop()
+		s.start("EXOCOMP_FAULT="+point, "EXOCOMP_FAULT_ONCE="+filepath.Join(s.dir, name+".once"))
+		g := s.gate(name)
+		at := s.scheduleSoon(name, g.count())
+		<-s.daemon.exited
+		s.start()
+		f := s.awaitFire(name, started)
+		job := s.awaitJob(string(f.Job))
+		s.holds(f.At.Equal(at) && job.State == orchestrator.JobSucceeded, "killed at "+point+", the daemon starts the instant's job, which succeeds", f, job)
+		g.ran(1)
+		s.holds(len(s.fires(name)) == 1, "killed at "+point+", there is one fire", s.fires(name))
+	}
+	s.assertClean()
+}
+
+// What cannot be played against queues nothing and says why, in the event, the
+// list and to who asks.
+func TestAFireFailsClosed(t *testing.T) {
+	t.Parallel()
+	s := localSite(t)
+	g := s.gate("ran")
+	playbook := s.schedule("nightly", never, nil, g.count())
+	file := filepath.Join(s.data(), "artifacts", "inventory", "edge.json")
+	published := s.read(file)
+	jobs := len(jsonOf[[]orchestrator.Job](s, "jobs", "list", "--limit", "0"))
+
+	refused := func(says string) {
+		t.Helper()
+		r := s.fails(4, []string{"nothing was started: refused", says}, "schedule", "run-now", "nightly")
+		f := s.fires("nightly")[0]
+		s.holds(f.State == orchestrator.FireRefused && strings.Contains(f.Reason, says) && f.Job == "", "the fire is refused: "+says, f, r)
+		list := s.ok("schedule", "list").stdout
+		s.holds(strings.Contains(list, "refused: ") && strings.Contains(list, says), "schedule list says why", list)
+		s.holds(slices.ContainsFunc(s.events(), func(e orchestrator.Event) bool {
+			return e.Kind == orchestrator.EventFireRefused && e.Warning && strings.Contains(e.Message, "schedule nightly") && strings.Contains(e.Message, says)
+		}), "an event says why", s.events())
+		s.holds(len(jsonOf[[]orchestrator.Job](s, "jobs", "list", "--limit", "0")) == jobs, "nothing is queued")
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	refused("lost its file")
+	s.writeFile("data/artifacts/inventory/edge.json", strings.Replace(published, "here", "gone", 1))
+	refused("differs from the ledger")
+	s.writeFile("data/artifacts/inventory/edge.json", published)
+	if err := os.Rename(playbook, playbook+".away"); err != nil {
+		t.Fatal(err)
+	}
+	refused("no playbook " + playbook)
+	if err := os.Rename(playbook+".away", playbook); err != nil {
+		t.Fatal(err)
+	}
+	s.writeHosts("edge", map[string]vars{})
+	s.ok("workspace", "apply", "edge", "--wait")
+	jobs++
+	refused("names no hosts")
+	s.ok("workspace", "remove", "edge")
+	refused(`no workspace "edge"`)
+	s.workspace("edge", map[string]vars{"here": local})
+	refused("never captured")
+	g.ran(0)
+
+	s.ok("workspace", "apply", "edge", "--wait")
+	s.ok("schedule", "run-now", "nightly", "--wait")
+	g.ran(1)
+}
+
+// Two schedules with one key on two inventories, and two on one inventory, never
+// overlap; a fire during a chain is skipped with its id.
+func TestSchedulesNeverOverlap(t *testing.T) {
+	t.Parallel()
+	s := localSite(t)
+	s.workspace("core", map[string]vars{"here": local})
+	s.ok("workspace", "apply", "core", "--wait")
+	first, second, third := s.gate("first"), s.gate("second"), s.gate("third")
+	s.schedule("first", never, []string{"--concurrency-key", "fleet"}, first.line())
+	s.schedule("second", never, nil, second.count())
+	play := s.playbook("third", rawPlay("tf:core", third.count()))
+	s.ok("schedule", "add", "third", "--cron", never, "--target", "tf:core", "--concurrency-key", "fleet", "--", play)
+
+	one := strings.TrimSpace(s.ok("schedule", "run-now", "first").stdout)
+	first.await(1)
+	for _, name := range []string{"second", "third"} {
+		r := s.ok("schedule", "run-now", name)
+		s.holds(strings.Contains(r.stderr, "waiting: waits for "+one) && r.stdout == "", name+" waits for the first", r)
+	}
+	r := s.ok("schedule", "run-now", "second")
+	s.holds(strings.Contains(r.stderr, "coalesced"), "a second fire of it is coalesced", r)
+	s.crash() // who waits, waits on
+	second.ran(0)
+	third.ran(0)
+	first.open()
+	s.awaitJob(one)
+	for _, name := range []string{"second", "third"} {
+		job := s.awaitJob(string(s.awaitFire(name, started).Job))
+		s.holds(job.State == orchestrator.JobSucceeded && !job.StartedAt.Before(s.job(one).FinishedAt), name+" ran after the first", job)
+	}
+	second.ran(1)
+	third.ran(1)
+
+	chain := s.gate("chain")
+	run := s.submit("edge", s.playbook("chain", rawPlay("tf:edge", chain.line())))
+	chain.await(1)
+	s.fails(4, []string{"skipped", string(run)}, "schedule", "run-now", "second")
+	chain.open()
+	s.awaitRun(string(run))
+	second.ran(1)
+	s.assertClean()
+}
+
+// A schedule of applies, paused and resumed, and what is refused with the field.
+func TestScheduleOfApplies(t *testing.T) {
+	t.Parallel()
+	s := localSite(t)
+	r := s.ok("schedule", "add", "weekly", "--cron", "0 30 4 * * sun", "--kind", "apply", "--target", "tf:edge", "--timezone", "America/New_York")
+	s.holds(strings.Count(r.stderr, "04:30:00 E") == 3, "add shows the next three fires in their zone", r)
+	s.ok("schedule", "pause", "weekly")
+	s.holds(len(jsonOf[[]orchestrator.ScheduleView](s, "schedule", "list")[0].Next) == 0, "a paused one has no next fire")
+	s.ok("schedule", "resume", "weekly")
+	s.writeHosts("edge", map[string]vars{"here": local, "there": local})
+	s.ok("schedule", "run-now", "weekly", "--wait")
+	s.holdsCaptured("edge", 1, 2)
+	s.ok("schedule", "remove", "weekly")
+	s.fails(2, []string{`no schedule "weekly"`, "exocomp schedule list"}, "schedule", "show", "weekly")
+
+	for cron, says := range map[string]string{
+		"0 3 * * *":     "the one for the second is missing",
+		"TZ=0":          `begins with "TZ=0"`,
+		"0 0 3 30 2 *":  `day of the month "30" never comes`,
+		"@every 5m":     "@every is not taken",
+		"0 61 3 * * *":  `field 2, the minute, is "61"`,
+		"0 0 3 * * * *": "it has 7 field(s)",
+	} {
+		s.fails(2, []string{"--cron", says}, "schedule", "add", "bad", "--cron", cron, "--kind", "apply", "--target", "tf:edge")
+	}
+	play := s.playbook("x", rawPlay("tf:edge", "true"))
+	s.fails(2, []string{"--timezone"}, "schedule", "add", "bad", "--cron", never, "--kind", "apply", "--target", "tf:edge", "--timezone", "Mars/Olympus")
+	s.fails(2, []string{"--become"}, "schedule", "add", "bad", "--cron", never, "--target", "tf:edge", "--", play, "--become")
+	s.fails(2, []string{"no playbook", "gone.yml"}, "schedule", "add", "bad", "--cron", never, "--target", "tf:edge", "--", filepath.Join(s.dir, "gone.yml"))
+	s.holds(s.ok("schedule", "list").stdout == "", "nothing of it is there")
+}
