@@ -36,18 +36,32 @@ func onlyFailed(ctx context.Context, q querier, run *orchestrator.Run, r orchest
 		// Its next apply would be told of a success that the other hosts never had.
 		return nil, "", whole("the run belongs to an exocomp_provision and its playbook or settings have changed: the hosts that are well would keep the old ones")
 	}
-	if !begun(s) {
+	only = s.Only // as it was limited before, if it was
+	if begun(s) {
+		done, err := doneHosts(ctx, q, run, s)
+		if err != nil {
+			return nil, "", err
+		}
+		limited := s.Kind == orchestrator.StepAnsiblePlay && slices.ContainsFunc(r.Spec.Args, isLimit)
+		only = undone(s, inv.Hosts, done, limited)
+	}
+	switch {
+	case len(only) > 0:
+		return only, fmt.Sprintf(" for %d of %d host(s): %s", len(only), len(inv.Hosts), fewHosts(only)), nil
+	case begun(s):
+		return nil, "", whole("step %d %s did not fail on a host", s.Seq, s.Kind)
+	default:
 		return nil, "", whole("step %d %s had not begun on any host: there is none to leave out", s.Seq, s.Kind)
 	}
-	done, err := doneHosts(ctx, q, run, s)
-	if err != nil {
-		return nil, "", err
+}
+
+// fewHosts joins the first names.
+func fewHosts(names []string) string {
+	const few = 5
+	if len(names) <= few {
+		return strings.Join(names, ", ")
 	}
-	only = undone(s, inv.Hosts, done, slices.ContainsFunc(r.Spec.Args, isLimit))
-	if len(only) == 0 {
-		return nil, "", whole("step %d %s did not fail on a host", s.Seq, s.Kind)
-	}
-	return only, fmt.Sprintf(" for %d of %d host(s): %s", len(only), len(inv.Hosts), strings.Join(only, ", ")), nil
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
 }
 
 // begun reports whether a failed step came further than the host keys.

@@ -62,6 +62,7 @@ func TestOnlyTheFailedHostsAreResumed(t *testing.T) {
 		"of the play":             {4, failingOn("a=ok", "b=failed", "c=unreachable"), nil, "b c"},
 		"and those not come to":   {4, failingOn("a=ok", "b=failed"), nil, "b c"},
 		"but not out of a limit":  {4, failingOn("a=ok", "b=failed"), []string{"--limit=a,b"}, "b"},
+		"a limit is the play's":   {2, failingOn("a=ready", "b=waiting"), []string{"--limit=a"}, "b c"},
 		"a skipped one is well":   {4, failingOn("a=skipped", "b=failed", "c=ok"), nil, "b"},
 		"none failed":             {4, failingOn("a=ok"), nil, "did not fail on a host"},
 		"nothing is known":        {4, failure(), nil, "did not fail on a host"},
@@ -110,6 +111,9 @@ func TestTheLimitHoldsUntilTheNextResume(t *testing.T) {
 	must(l.InterruptJob(t.Context(), j.ID, j.Attempt.Token, "power cut", true))(t)
 	only("b", "c")
 	finish(t, l, claim(t, l), failingOn("b=ready", "c=waiting"))
+	resume(true)
+	only("c")
+	finish(t, l, claim(t, l), failingOn("b=pinned", "c=failed")) // as a step that pins fails at the keys
 	resume(true)
 	only("c")
 	finish(t, l, claim(t, l), failure()) // which names no host
