@@ -14,6 +14,11 @@ type Inventories interface {
 	ListInventories(ctx context.Context) ([]orchestrator.Inventory, error)
 	// GetInventory takes a workspace, or `tf:<workspace>`.
 	GetInventory(ctx context.Context, name string) (InventoryView, error)
+	// StandingInventory is GetInventory for something that plays against it: it
+	// fails closed. An unknown workspace is [orchestrator.CodeNotFound]; one that
+	// was never captured, whose published file is lost or differs, or that names
+	// no hosts is [orchestrator.CodeRefused].
+	StandingInventory(ctx context.Context, name string) (orchestrator.Inventory, error)
 }
 
 // InventoryView is an inventory with what the daemon knows of its hosts.
@@ -67,6 +72,14 @@ func (s inventoryServer) GetInventory(ctx context.Context, req *exocompv1.GetInv
 	return inventoryViewToWire(v), nil
 }
 
+func (s inventoryServer) GetStandingInventory(ctx context.Context, req *exocompv1.GetStandingInventoryRequest) (*exocompv1.GetStandingInventoryResponse, error) {
+	i, err := s.svc.StandingInventory(ctx, req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return &exocompv1.GetStandingInventoryResponse{Inventory: inventoryToWire(i)}, nil
+}
+
 // ListInventories implements [Inventories].
 func (c *Client) ListInventories(ctx context.Context) ([]orchestrator.Inventory, error) {
 	resp, err := c.stubs.inventories.ListInventories(ctx, &exocompv1.ListInventoriesRequest{})
@@ -77,4 +90,10 @@ func (c *Client) ListInventories(ctx context.Context) ([]orchestrator.Inventory,
 func (c *Client) GetInventory(ctx context.Context, name string) (InventoryView, error) {
 	resp, err := c.stubs.inventories.GetInventory(ctx, &exocompv1.GetInventoryRequest{Name: name})
 	return inventoryViewFromWire(resp), err
+}
+
+// StandingInventory implements [Inventories].
+func (c *Client) StandingInventory(ctx context.Context, name string) (orchestrator.Inventory, error) {
+	resp, err := c.stubs.inventories.GetStandingInventory(ctx, &exocompv1.GetStandingInventoryRequest{Name: name})
+	return inventoryFromWire(resp.GetInventory()), err
 }

@@ -50,8 +50,9 @@ var methodRoles = map[string]Role{
 	exocompv1.JobService_CancelJob_FullMethodName:  RoleOperator,
 	exocompv1.JobService_ReadLog_FullMethodName:    RoleOperator,
 
-	exocompv1.InventoryService_ListInventories_FullMethodName: RoleReader,
-	exocompv1.InventoryService_GetInventory_FullMethodName:    RoleReader,
+	exocompv1.InventoryService_ListInventories_FullMethodName:      RoleReader,
+	exocompv1.InventoryService_GetInventory_FullMethodName:         RoleReader,
+	exocompv1.InventoryService_GetStandingInventory_FullMethodName: RoleReader,
 
 	exocompv1.HostService_ListPins_FullMethodName:       RoleReader,
 	exocompv1.HostService_ForgetHost_FullMethodName:     RoleOperator,

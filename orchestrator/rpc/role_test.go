@@ -45,6 +45,7 @@ func TestReaderMayOnlyRead(t *testing.T) {
 		"/exocomp.v1.DaemonService/Handshake",
 		"/exocomp.v1.HostService/ListPins",
 		"/exocomp.v1.InventoryService/GetInventory",
+		"/exocomp.v1.InventoryService/GetStandingInventory",
 		"/exocomp.v1.InventoryService/ListInventories",
 		"/exocomp.v1.RunService/GetRun",
 		"/exocomp.v1.RunService/ListRuns",

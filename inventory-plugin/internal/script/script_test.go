@@ -89,7 +89,7 @@ func TestReaderTokenIsEnough(t *testing.T) {
 }
 
 // TestFailsClosed: nothing on standard output, one line on the other, which says
-// what is wrong and what to type next.
+// what is wrong and what to type next. What the daemon says is the daemon's.
 func TestFailsClosed(t *testing.T) {
 	serving := func(change func(svc *rpctest.Service)) func(*testing.T) {
 		return func(t *testing.T) {
@@ -117,11 +117,11 @@ func TestFailsClosed(t *testing.T) {
 		want  []string
 	}{
 		"unknown":         {serving(nil), "tf:nope", []string{"--list"}, 1, []string{"tf:nope"}},
-		"lost":            {published(rpc.PublishedMissing), "tf:edge", []string{"--list"}, 1, []string{"lost its file /data/edge.json", "workspace refresh edge"}},
-		"tampered":        {published(rpc.PublishedDiffers), "tf:edge", []string{"--list"}, 1, []string{"differs from the ledger", "workspace refresh edge"}},
-		"of no state":     {published(""), "tf:edge", []string{"--list"}, 1, []string{"differs from the ledger"}},
-		"lost, of all":    {published(rpc.PublishedMissing), "", []string{"--list"}, 1, []string{"lost its file /data/edge.json"}},
-		"hostless":        {becomes("edge", `{"all":{}}`), "tf:edge", []string{"--list"}, 1, []string{"tf:edge names no hosts", "workspace apply edge"}},
+		"lost":            {published(rpc.PublishedMissing), "tf:edge", []string{"--list"}, 1, []string{"tf:edge missing"}},
+		"tampered":        {published(rpc.PublishedDiffers), "tf:edge", []string{"--list"}, 1, []string{"tf:edge differs"}},
+		"of no state":     {published(""), "tf:edge", []string{"--list"}, 1, []string{"the file of tf:edge"}},
+		"lost, of all":    {published(rpc.PublishedMissing), "", []string{"--list"}, 1, []string{"tf:edge missing"}},
+		"hostless":        {becomes("edge", `{"all":{}}`), "tf:edge", []string{"--list"}, 1, []string{"tf:edge names no hosts"}},
 		"hostless, host":  {becomes("edge", `{"all":{}}`), "edge", []string{"--host", "web1"}, 1, []string{"tf:edge names no hosts"}},
 		"hostless of all": {becomes("prod", `{"all":{}}`), "", []string{"--list"}, 1, []string{"tf:prod names no hosts"}},
 		"clash":           {becomes("prod", web), "", []string{"--list"}, 1, []string{"tf:edge and tf:prod both have a host called web1", "EXOCOMP_INVENTORY=tf:edge"}},

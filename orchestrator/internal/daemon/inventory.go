@@ -50,6 +50,11 @@ func (d *Daemon) GetInventory(ctx context.Context, name string) (rpc.InventoryVi
 	}, nil
 }
 
+// StandingInventory implements [rpc.Inventories].
+func (d *Daemon) StandingInventory(ctx context.Context, name string) (orchestrator.Inventory, error) {
+	return d.engine.StandingInventory(ctx, name)
+}
+
 // inventory reads the row of a workspace's inventory, with a hint where the
 // workspace is there and has none yet.
 func (d *Daemon) inventory(ctx context.Context, workspace string) (orchestrator.Inventory, error) {

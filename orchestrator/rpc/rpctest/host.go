@@ -38,6 +38,21 @@ func (s *Service) GetInventory(_ context.Context, name string) (rpc.InventoryVie
 	return v, nil
 }
 
+// StandingInventory implements [rpc.Inventories], with words of its own.
+func (s *Service) StandingInventory(ctx context.Context, name string) (orchestrator.Inventory, error) {
+	v, err := s.GetInventory(ctx, name)
+	if err == nil && v.Published != rpc.PublishedAgrees {
+		err = orchestrator.Errorf(orchestrator.CodeRefused, "the file of %s %s", name, v.Published)
+	}
+	if err == nil && len(v.Inventory.Hosts) == 0 {
+		err = orchestrator.Errorf(orchestrator.CodeRefused, "%s names no hosts", name)
+	}
+	if err != nil {
+		return orchestrator.Inventory{}, err
+	}
+	return v.Inventory, nil
+}
+
 // ListPins implements [rpc.Hosts].
 func (s *Service) ListPins(_ context.Context, f orchestrator.PinFilter) ([]orchestrator.Pin, error) {
 	s.mu.Lock()

@@ -483,6 +483,95 @@ func (x *GetInventoryResponse) GetHosts() []*InventoryHost {
 	return nil
 }
 
+type GetStandingInventoryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A workspace, or tf:<workspace>.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStandingInventoryRequest) Reset() {
+	*x = GetStandingInventoryRequest{}
+	mi := &file_exocomp_v1_inventory_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStandingInventoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStandingInventoryRequest) ProtoMessage() {}
+
+func (x *GetStandingInventoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_exocomp_v1_inventory_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStandingInventoryRequest.ProtoReflect.Descriptor instead.
+func (*GetStandingInventoryRequest) Descriptor() ([]byte, []int) {
+	return file_exocomp_v1_inventory_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *GetStandingInventoryRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type GetStandingInventoryResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Inventory     *Inventory             `protobuf:"bytes,1,opt,name=inventory,proto3" json:"inventory,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStandingInventoryResponse) Reset() {
+	*x = GetStandingInventoryResponse{}
+	mi := &file_exocomp_v1_inventory_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStandingInventoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStandingInventoryResponse) ProtoMessage() {}
+
+func (x *GetStandingInventoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_exocomp_v1_inventory_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStandingInventoryResponse.ProtoReflect.Descriptor instead.
+func (*GetStandingInventoryResponse) Descriptor() ([]byte, []int) {
+	return file_exocomp_v1_inventory_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *GetStandingInventoryResponse) GetInventory() *Inventory {
+	if x != nil {
+		return x.Inventory
+	}
+	return nil
+}
+
 var File_exocomp_v1_inventory_proto protoreflect.FileDescriptor
 
 const file_exocomp_v1_inventory_proto_rawDesc = "" +
@@ -520,15 +609,20 @@ const file_exocomp_v1_inventory_proto_rawDesc = "" +
 	"\x14GetInventoryResponse\x123\n" +
 	"\tinventory\x18\x01 \x01(\v2\x15.exocomp.v1.InventoryR\tinventory\x128\n" +
 	"\tpublished\x18\x02 \x01(\x0e2\x1a.exocomp.v1.PublishedStateR\tpublished\x12/\n" +
-	"\x05hosts\x18\x03 \x03(\v2\x19.exocomp.v1.InventoryHostR\x05hosts*\x87\x01\n" +
+	"\x05hosts\x18\x03 \x03(\v2\x19.exocomp.v1.InventoryHostR\x05hosts\"1\n" +
+	"\x1bGetStandingInventoryRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"S\n" +
+	"\x1cGetStandingInventoryResponse\x123\n" +
+	"\tinventory\x18\x01 \x01(\v2\x15.exocomp.v1.InventoryR\tinventory*\x87\x01\n" +
 	"\x0ePublishedState\x12\x1f\n" +
 	"\x1bPUBLISHED_STATE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16PUBLISHED_STATE_AGREES\x10\x01\x12\x1b\n" +
 	"\x17PUBLISHED_STATE_DIFFERS\x10\x02\x12\x1b\n" +
-	"\x17PUBLISHED_STATE_MISSING\x10\x032\xc1\x01\n" +
+	"\x17PUBLISHED_STATE_MISSING\x10\x032\xac\x02\n" +
 	"\x10InventoryService\x12Z\n" +
 	"\x0fListInventories\x12\".exocomp.v1.ListInventoriesRequest\x1a#.exocomp.v1.ListInventoriesResponse\x12Q\n" +
-	"\fGetInventory\x12\x1f.exocomp.v1.GetInventoryRequest\x1a .exocomp.v1.GetInventoryResponseB7Z5github.com/exocomp/exocomp/proto/exocomp/v1;exocompv1b\x06proto3"
+	"\fGetInventory\x12\x1f.exocomp.v1.GetInventoryRequest\x1a .exocomp.v1.GetInventoryResponse\x12i\n" +
+	"\x14GetStandingInventory\x12'.exocomp.v1.GetStandingInventoryRequest\x1a(.exocomp.v1.GetStandingInventoryResponseB7Z5github.com/exocomp/exocomp/proto/exocomp/v1;exocompv1b\x06proto3"
 
 var (
 	file_exocomp_v1_inventory_proto_rawDescOnce sync.Once
@@ -543,35 +637,40 @@ func file_exocomp_v1_inventory_proto_rawDescGZIP() []byte {
 }
 
 var file_exocomp_v1_inventory_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_exocomp_v1_inventory_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_exocomp_v1_inventory_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_exocomp_v1_inventory_proto_goTypes = []any{
-	(PublishedState)(0),             // 0: exocomp.v1.PublishedState
-	(*Inventory)(nil),               // 1: exocomp.v1.Inventory
-	(*InventoryHost)(nil),           // 2: exocomp.v1.InventoryHost
-	(*ListInventoriesRequest)(nil),  // 3: exocomp.v1.ListInventoriesRequest
-	(*ListInventoriesResponse)(nil), // 4: exocomp.v1.ListInventoriesResponse
-	(*GetInventoryRequest)(nil),     // 5: exocomp.v1.GetInventoryRequest
-	(*GetInventoryResponse)(nil),    // 6: exocomp.v1.GetInventoryResponse
-	(*timestamppb.Timestamp)(nil),   // 7: google.protobuf.Timestamp
-	(Login)(0),                      // 8: exocomp.v1.Login
+	(PublishedState)(0),                  // 0: exocomp.v1.PublishedState
+	(*Inventory)(nil),                    // 1: exocomp.v1.Inventory
+	(*InventoryHost)(nil),                // 2: exocomp.v1.InventoryHost
+	(*ListInventoriesRequest)(nil),       // 3: exocomp.v1.ListInventoriesRequest
+	(*ListInventoriesResponse)(nil),      // 4: exocomp.v1.ListInventoriesResponse
+	(*GetInventoryRequest)(nil),          // 5: exocomp.v1.GetInventoryRequest
+	(*GetInventoryResponse)(nil),         // 6: exocomp.v1.GetInventoryResponse
+	(*GetStandingInventoryRequest)(nil),  // 7: exocomp.v1.GetStandingInventoryRequest
+	(*GetStandingInventoryResponse)(nil), // 8: exocomp.v1.GetStandingInventoryResponse
+	(*timestamppb.Timestamp)(nil),        // 9: google.protobuf.Timestamp
+	(Login)(0),                           // 10: exocomp.v1.Login
 }
 var file_exocomp_v1_inventory_proto_depIdxs = []int32{
-	7, // 0: exocomp.v1.Inventory.updated_at:type_name -> google.protobuf.Timestamp
-	7, // 1: exocomp.v1.InventoryHost.admitted_at:type_name -> google.protobuf.Timestamp
-	8, // 2: exocomp.v1.InventoryHost.login:type_name -> exocomp.v1.Login
-	1, // 3: exocomp.v1.ListInventoriesResponse.inventories:type_name -> exocomp.v1.Inventory
-	1, // 4: exocomp.v1.GetInventoryResponse.inventory:type_name -> exocomp.v1.Inventory
-	0, // 5: exocomp.v1.GetInventoryResponse.published:type_name -> exocomp.v1.PublishedState
-	2, // 6: exocomp.v1.GetInventoryResponse.hosts:type_name -> exocomp.v1.InventoryHost
-	3, // 7: exocomp.v1.InventoryService.ListInventories:input_type -> exocomp.v1.ListInventoriesRequest
-	5, // 8: exocomp.v1.InventoryService.GetInventory:input_type -> exocomp.v1.GetInventoryRequest
-	4, // 9: exocomp.v1.InventoryService.ListInventories:output_type -> exocomp.v1.ListInventoriesResponse
-	6, // 10: exocomp.v1.InventoryService.GetInventory:output_type -> exocomp.v1.GetInventoryResponse
-	9, // [9:11] is the sub-list for method output_type
-	7, // [7:9] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	9,  // 0: exocomp.v1.Inventory.updated_at:type_name -> google.protobuf.Timestamp
+	9,  // 1: exocomp.v1.InventoryHost.admitted_at:type_name -> google.protobuf.Timestamp
+	10, // 2: exocomp.v1.InventoryHost.login:type_name -> exocomp.v1.Login
+	1,  // 3: exocomp.v1.ListInventoriesResponse.inventories:type_name -> exocomp.v1.Inventory
+	1,  // 4: exocomp.v1.GetInventoryResponse.inventory:type_name -> exocomp.v1.Inventory
+	0,  // 5: exocomp.v1.GetInventoryResponse.published:type_name -> exocomp.v1.PublishedState
+	2,  // 6: exocomp.v1.GetInventoryResponse.hosts:type_name -> exocomp.v1.InventoryHost
+	1,  // 7: exocomp.v1.GetStandingInventoryResponse.inventory:type_name -> exocomp.v1.Inventory
+	3,  // 8: exocomp.v1.InventoryService.ListInventories:input_type -> exocomp.v1.ListInventoriesRequest
+	5,  // 9: exocomp.v1.InventoryService.GetInventory:input_type -> exocomp.v1.GetInventoryRequest
+	7,  // 10: exocomp.v1.InventoryService.GetStandingInventory:input_type -> exocomp.v1.GetStandingInventoryRequest
+	4,  // 11: exocomp.v1.InventoryService.ListInventories:output_type -> exocomp.v1.ListInventoriesResponse
+	6,  // 12: exocomp.v1.InventoryService.GetInventory:output_type -> exocomp.v1.GetInventoryResponse
+	8,  // 13: exocomp.v1.InventoryService.GetStandingInventory:output_type -> exocomp.v1.GetStandingInventoryResponse
+	11, // [11:14] is the sub-list for method output_type
+	8,  // [8:11] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_exocomp_v1_inventory_proto_init() }
@@ -586,7 +685,7 @@ func file_exocomp_v1_inventory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_exocomp_v1_inventory_proto_rawDesc), len(file_exocomp_v1_inventory_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

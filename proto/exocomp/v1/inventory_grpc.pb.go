@@ -19,8 +19,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	InventoryService_ListInventories_FullMethodName = "/exocomp.v1.InventoryService/ListInventories"
-	InventoryService_GetInventory_FullMethodName    = "/exocomp.v1.InventoryService/GetInventory"
+	InventoryService_ListInventories_FullMethodName      = "/exocomp.v1.InventoryService/ListInventories"
+	InventoryService_GetInventory_FullMethodName         = "/exocomp.v1.InventoryService/GetInventory"
+	InventoryService_GetStandingInventory_FullMethodName = "/exocomp.v1.InventoryService/GetStandingInventory"
 )
 
 // InventoryServiceClient is the client API for InventoryService service.
@@ -36,6 +37,11 @@ type InventoryServiceClient interface {
 	// the ledger. It changes nothing and may be repeated. Codes: not-found (no such
 	// workspace, or nothing captured yet).
 	GetInventory(ctx context.Context, in *GetInventoryRequest, opts ...grpc.CallOption) (*GetInventoryResponse, error)
+	// GetStandingInventory reads one for something that plays against it. It
+	// changes nothing and may be repeated. Codes: invalid (no workspace's name),
+	// not-found (no such workspace), refused (never captured, its published file
+	// lost or not what the ledger has, or it names no hosts).
+	GetStandingInventory(ctx context.Context, in *GetStandingInventoryRequest, opts ...grpc.CallOption) (*GetStandingInventoryResponse, error)
 }
 
 type inventoryServiceClient struct {
@@ -66,6 +72,16 @@ func (c *inventoryServiceClient) GetInventory(ctx context.Context, in *GetInvent
 	return out, nil
 }
 
+func (c *inventoryServiceClient) GetStandingInventory(ctx context.Context, in *GetStandingInventoryRequest, opts ...grpc.CallOption) (*GetStandingInventoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetStandingInventoryResponse)
+	err := c.cc.Invoke(ctx, InventoryService_GetStandingInventory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // InventoryServiceServer is the server API for InventoryService service.
 // All implementations must embed UnimplementedInventoryServiceServer
 // for forward compatibility.
@@ -79,6 +95,11 @@ type InventoryServiceServer interface {
 	// the ledger. It changes nothing and may be repeated. Codes: not-found (no such
 	// workspace, or nothing captured yet).
 	GetInventory(context.Context, *GetInventoryRequest) (*GetInventoryResponse, error)
+	// GetStandingInventory reads one for something that plays against it. It
+	// changes nothing and may be repeated. Codes: invalid (no workspace's name),
+	// not-found (no such workspace), refused (never captured, its published file
+	// lost or not what the ledger has, or it names no hosts).
+	GetStandingInventory(context.Context, *GetStandingInventoryRequest) (*GetStandingInventoryResponse, error)
 	mustEmbedUnimplementedInventoryServiceServer()
 }
 
@@ -94,6 +115,9 @@ func (UnimplementedInventoryServiceServer) ListInventories(context.Context, *Lis
 }
 func (UnimplementedInventoryServiceServer) GetInventory(context.Context, *GetInventoryRequest) (*GetInventoryResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetInventory not implemented")
+}
+func (UnimplementedInventoryServiceServer) GetStandingInventory(context.Context, *GetStandingInventoryRequest) (*GetStandingInventoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetStandingInventory not implemented")
 }
 func (UnimplementedInventoryServiceServer) mustEmbedUnimplementedInventoryServiceServer() {}
 func (UnimplementedInventoryServiceServer) testEmbeddedByValue()                          {}
@@ -152,6 +176,24 @@ func _InventoryService_GetInventory_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _InventoryService_GetStandingInventory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetStandingInventoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InventoryServiceServer).GetStandingInventory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: InventoryService_GetStandingInventory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InventoryServiceServer).GetStandingInventory(ctx, req.(*GetStandingInventoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // InventoryService_ServiceDesc is the grpc.ServiceDesc for InventoryService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -166,6 +208,10 @@ var InventoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetInventory",
 			Handler:    _InventoryService_GetInventory_Handler,
+		},
+		{
+			MethodName: "GetStandingInventory",
+			Handler:    _InventoryService_GetStandingInventory_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
