@@ -53,15 +53,16 @@ func readConfig(path string) (config, error) {
 	if err != nil {
 		return config{}, fmt.Errorf("read ansible.cfg: %w", err)
 	}
-	return config{base: filepath.Dir(path), defaults: defaultsOf(string(data))}, nil
+	return config{base: filepath.Dir(path), defaults: Settings(string(data))["defaults"]}, nil
 }
 
-// defaultsOf returns the section [defaults] as Python's configparser reads it
-// for Ansible: keys without regard to case, `;` begins a comment anywhere and #
-// at the start of a line, an indented line continues the value before it.
-func defaultsOf(text string) map[string]string {
-	values := map[string]string{}
-	section, key := "", ""
+// Settings returns what an ansible.cfg says, by section and key, as Python's
+// configparser reads it for Ansible: keys without regard to case and here in lower
+// case, `;` begins a comment anywhere and # at the start of a line, an indented
+// line continues the value before it.
+func Settings(text string) map[string]map[string]string {
+	sections := map[string]map[string]string{}
+	values, key := map[string]string{}, ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \t\r\n")
 		if i := strings.IndexByte(line, ';'); i == 0 || i > 0 && (line[i-1] == ' ' || line[i-1] == '\t') {
@@ -71,23 +72,23 @@ func defaultsOf(text string) map[string]string {
 		switch {
 		case trimmed == "" || trimmed[0] == '#':
 		case trimmed != line && key != "":
-			if section == "defaults" {
-				values[key] += "\n" + trimmed
-			}
+			values[key] += "\n" + trimmed
 		case trimmed[0] == '[':
-			section, key = strings.Trim(trimmed, "[]"), ""
+			section := strings.Trim(trimmed, "[]")
+			if sections[section] == nil {
+				sections[section] = map[string]string{}
+			}
+			values, key = sections[section], ""
 		default:
 			name, value := trimmed, ""
 			if i := strings.IndexAny(trimmed, "=:"); i >= 0 {
 				name, value = trimmed[:i], strings.TrimSpace(trimmed[i+1:])
 			}
 			key = strings.ToLower(strings.TrimSpace(name))
-			if section == "defaults" {
-				values[key] = value
-			}
+			values[key] = value
 		}
 	}
-	return values
+	return sections
 }
 
 // callbackPlugins returns where callback plugins are looked for without

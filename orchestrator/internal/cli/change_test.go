@@ -39,6 +39,7 @@ var changes = map[string]func(*testing.T, *rpctest.Service) []string{
 	"workspace refresh": with("edge"),
 	"workspace unlock":  with("edge", "lock"),
 	"workspace remove":  with("edge"),
+	"inventory link":    func(t *testing.T, _ *rpctest.Service) []string { return []string{"tf:edge", linkDir(t)} },
 	"host onboard":      with("edge/web1"),
 	"host forget":       with("edge/web1"),
 	"jobs cancel":       with("job_00000000000000000000000002"),

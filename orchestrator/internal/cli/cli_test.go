@@ -192,6 +192,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`"go": "[^"]+"`), `"go": "GO"`},
 	{regexp.MustCompile(`"platform": "[^"]+"`), `"platform": "PLATFORM"`},
 	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "DIGEST"},
+	{regexp.MustCompile(`"/[^"]+/linked([/"])`), `"LINKED$1`},
 	{regexp.MustCompile(`"path": "/[^"]+/testdata/`), `"path": "TESTDATA/`},
 	{regexp.MustCompile(`"config_file": "/[^"]+/testdata/`), `"config_file": "TESTDATA/`},
 	{regexp.MustCompile(`took [0-9a-zµ.]+`), "took LONG"},

@@ -46,6 +46,8 @@ func (a *app) complete(c *cobra.Command) {
 				return []string{"yml", "yaml"}, cobra.ShellCompDirectiveFilterFileExt
 			case "DIR":
 				return nil, cobra.ShellCompDirectiveFilterDirs
+			case "tf:WORKSPACE": // or a directory
+				return a.offer(c, candidatesFor(c, name), args, begun), cobra.ShellCompDirectiveDefault
 			default:
 				return a.offer(c, candidatesFor(c, name), args, begun), cobra.ShellCompDirectiveNoFileComp
 			}
@@ -134,6 +136,8 @@ func candidatesFor(c *cobra.Command, name string) candidates {
 		return workspaceNames
 	case "WORKSPACE", "WORKSPACE|tf:WORKSPACE":
 		return workspaceNames
+	case "tf:WORKSPACE":
+		return inventoryNames
 	case "RUN|WORKSPACE":
 		return runRefs
 	case "JOB":

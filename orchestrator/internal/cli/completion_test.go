@@ -61,6 +61,8 @@ func TestArgumentsComplete(t *testing.T) {
 		"inventory show ":                 "edge" + noFiles,
 		"playbook run ":                   "yml yaml" + byExt,
 		"playbook run --inventory ":       "tf:edge" + noFiles,
+		"inventory link ":                 "tf:edge" + files,
+		"inventory link tf:edge ":         dirs,
 		"jobs show ":                      job2 + noFiles,
 		"jobs logs ":                      job2 + noFiles,
 		"jobs cancel ":                    noFiles, // it has ended

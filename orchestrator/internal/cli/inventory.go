@@ -10,7 +10,7 @@ import (
 )
 
 func (a *app) inventoryCommand() *cobra.Command {
-	return group("inventory", "The standing inventories tf:<workspace>", a.inventoryList(), a.inventoryShow())
+	return group("inventory", "The standing inventories tf:<workspace>", a.inventoryList(), a.inventoryShow(), a.inventoryLink())
 }
 
 // inventoryListed is an inventory whose list of hosts is printed though it be

@@ -33,11 +33,12 @@ func usage(c *cobra.Command) {
 	}
 }
 
-// arguments are what a command takes, from its Use line: names in capitals, an
-// ellipsis behind the last where it may be repeated, `[-- ARGS]` where the rest
-// is passed on.
+// arguments are what a command takes, from its Use line: names in capitals, in
+// brackets the last ones where they may be left away, an ellipsis behind the last
+// where it may be repeated, `[-- ARGS]` where the rest is passed on.
 type arguments struct {
 	names  []string
+	needed int // how many of names
 	many   bool
 	passed bool
 }
@@ -46,7 +47,11 @@ func argumentsOf(use string) arguments {
 	use, _, passed := strings.Cut(use, " [-- ")
 	a := arguments{names: strings.Fields(use)[1:], passed: passed}
 	for i, name := range a.names {
-		a.names[i], a.many = strings.CutSuffix(name, "...")
+		name, a.many = strings.CutSuffix(name, "...")
+		a.names[i] = strings.Trim(name, "[]")
+		if a.names[i] == name {
+			a.needed++
+		}
 	}
 	return a
 }
@@ -58,7 +63,7 @@ func (a arguments) check(c *cobra.Command, args []string) error {
 	wrong := func(format string, is ...any) error {
 		return orchestrator.Errorf(orchestrator.CodeInvalid, "%s: %s", fmt.Sprintf(format, is...), synopsis(c))
 	}
-	switch missing := a.names[min(len(args), len(a.names)):]; {
+	switch missing := a.names[min(len(args), a.needed):a.needed]; {
 	case len(missing) == 1:
 		return wrong("%s is missing", missing[0])
 	case len(missing) > 1:

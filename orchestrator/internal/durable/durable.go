@@ -19,6 +19,7 @@ const (
 	PrivateFile fs.FileMode = 0o600 // the ledger, keys, logs, inventories
 	PrivateDir  fs.FileMode = 0o700
 	GroupFile   fs.FileMode = 0o640 // a token that a group reads
+	SharedFile  fs.FileMode = 0o644 // a person's, without a secret
 )
 
 // tempPrefix marks unfinished files; [Sweep] removes what a crash left.
