@@ -16,6 +16,9 @@
 //   - phase: one supervised tool of an attempt (`init`, `plan`, `apply`,
 //     `onboard`, `verify`, `play`); its control directory is
 //     `control/<attempt>/<phase>`.
+//   - schedule: work that is started again and again against one standing
+//     inventory. See [Schedule].
+//   - fire: one instant of a schedule and what became of it. See [Fire].
 //   - turn: a place in a workspace's queue; the oldest open turn holds the
 //     workspace. See [Turn].
 //   - admission: the ledger's word that a host's key is pinned and the host

@@ -197,13 +197,19 @@ const sharesKey = `(
 	OR busy.concurrency_key IN (fire.target, nullif(fire.concurrency_key, ''))
 )`
 
+// takenBy returns the job that has one of the keys of the fire that which selects,
+// and whether there is one.
+func takenBy(ctx context.Context, q querier, which string, arg any) (orchestrator.JobID, bool, error) {
+	return one(ctx, q, scanText[orchestrator.JobID], `
+		SELECT busy.job_id
+		FROM fire JOIN fire AS busy ON busy.id IN (`+startedFires+`) AND `+sharesKey+`
+		WHERE `+which+` LIMIT 1`, arg)
+}
+
 // refuseBusyKey refuses to run the job of a fire again while a fire of one of its
 // keys goes on.
 func (t *tx) refuseBusyKey(ctx context.Context, id orchestrator.JobID) error {
-	busy, found, err := one(ctx, t, scanText[orchestrator.JobID], `
-		SELECT busy.job_id
-		FROM fire JOIN fire AS busy ON busy.id IN (`+startedFires+`) AND `+sharesKey+`
-		WHERE fire.job_id = ? LIMIT 1`, id)
+	busy, found, err := takenBy(ctx, t, `fire.job_id = ?`, id)
 	if err != nil || !found {
 		return err
 	}
@@ -213,7 +219,8 @@ func (t *tx) refuseBusyKey(ctx context.Context, id orchestrator.JobID) error {
 
 // StartFire queues the job of a waiting fire, or records why there is none: a
 // chain that has become active, a workspace that takes no work. One that was
-// decided meanwhile stays as it is.
+// decided meanwhile stays as it is, and one of whose keys is taken meanwhile, by
+// a job that was redriven, waits on.
 func (l *Ledger) StartFire(ctx context.Context, id int64, n orchestrator.NewJob) error {
 	return l.decideFire(ctx, id, func(t *tx, f *orchestrator.Fire) error {
 		run, active, err := activeRun(ctx, t, f.Workspace)
@@ -223,6 +230,10 @@ func (l *Ledger) StartFire(ctx context.Context, id int64, n orchestrator.NewJob)
 		if active {
 			f.State, f.Reason = orchestrator.FireSkipped, skippedFor(run, f.Workspace)
 			return nil
+		}
+		_, taken, err := takenBy(ctx, t, `fire.id = ?`, f.ID)
+		if err != nil || taken {
+			return err
 		}
 		j, err := t.submitJob(ctx, n, orchestrator.Job{})
 		var domain *orchestrator.Error
@@ -250,7 +261,7 @@ func (l *Ledger) decideFire(ctx context.Context, id int64, decide func(*tx, *orc
 		if err != nil || !found || f.State != orchestrator.FireWaiting {
 			return err
 		}
-		if err := decide(t, &f); err != nil {
+		if err := decide(t, &f); err != nil || f.State == orchestrator.FireWaiting {
 			return err
 		}
 		return t.settleFire(ctx, f)

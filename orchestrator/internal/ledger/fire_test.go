@@ -261,6 +261,33 @@ func TestRunNow(t *testing.T) {
 	wantCode(t, err, orchestrator.CodeConflict)
 }
 
+// A key that is taken between the look and the start is taken.
+func TestAKeyThatIsTakenMeanwhileIsWaitedFor(t *testing.T) {
+	l := openTest(t)
+	addWorkspace(t, l, "edge")
+	addWorkspace(t, l, "core")
+	addSchedule(t, l, "one", "edge", "k")
+	addSchedule(t, l, "two", "core", "k")
+	record(t, l, "one", comes(1))
+	start(t, l)
+	j := claim(t, l)
+	must(l.InterruptJob(t.Context(), j.ID, j.Attempt.Token, "the machine went down", true))(t)
+	record(t, l, "two", comes(1))
+	f, _, _, err := l.NextFire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(l.RedriveJob(t.Context(), j.ID, tester))(t)
+	n := orchestrator.NewJob{Kind: orchestrator.JobWorkspaceApply, Workspace: "core", By: tester}
+	if err := l.StartFire(t.Context(), f.ID, n); err != nil {
+		t.Fatal(err)
+	}
+	wantFires(t, l, "two", "waiting")
+	finish(t, l, claim(t, l), orchestrator.Outcome{})
+	start(t, l)
+	wantFires(t, l, "two", "started")
+}
+
 // An interrupted job of a fire that is redriven has the fire's keys again.
 func TestARedrivenJobKeepsItsFiresKeys(t *testing.T) {
 	l := openTest(t)

@@ -166,6 +166,9 @@ func (t *tx) submitJob(ctx context.Context, n orchestrator.NewJob, old orchestra
 	if n.Why != "" {
 		text = fmt.Sprintf("%s queued: %s", j.Kind, n.Why)
 	}
+	if n.Spec.Schedule != "" {
+		text = fmt.Sprintf("%s queued by schedule %s", j.Kind, n.Spec.Schedule)
+	}
 	if old.ID != "" {
 		text = fmt.Sprintf("%s queued again by %s, for %s", j.Kind, who(n.By), old.ID)
 	}
