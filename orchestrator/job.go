@@ -1,6 +1,9 @@
 package orchestrator
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // LogRetention is how long the log of an attempt is kept, and with it the
 // progress of jobs and the playbook snapshots of finished runs.
@@ -105,6 +108,40 @@ type JobSpec struct {
 	NoAdmit       bool      `json:"no_admit,omitempty"`       // playbook-run: refuse hosts that are not admitted
 	KeepGoing     bool      `json:"keep_going,omitempty"`     // playbook-run: play against the others where one cannot be admitted
 	Schedule      string    `json:"schedule,omitempty"`       // the schedule that fired it, or empty
+}
+
+// AgainCommand is the command that has the work of a [JobPlaybookRun] done once
+// more.
+func (j Job) AgainCommand() string {
+	s := j.Spec
+	if s.Schedule != "" {
+		return ShellCommand("exocomp", "schedule", "run-now", s.Schedule)
+	}
+	words := []string{"exocomp", "playbook", "run", s.Play.Playbook.Path, "--inventory", InventoryName(j.Workspace)}
+	return ShellCommand(append(words, s.Flags()...)...)
+}
+
+// Flags are the words of `exocomp playbook run` that say what s says besides the
+// playbook and the inventory.
+func (s JobSpec) Flags() (words []string) {
+	for _, p := range s.Egress {
+		words = append(words, "--egress", strconv.Itoa(p))
+	}
+	if s.Play != nil {
+		for _, f := range s.Play.SSHIdentities {
+			words = append(words, "--ssh-identity", f)
+		}
+	}
+	if s.NoAdmit {
+		words = append(words, "--no-admit")
+	}
+	if s.KeepGoing {
+		words = append(words, "--keep-going")
+	}
+	if len(s.Args) > 0 {
+		words = append(append(words, "--"), s.Args...)
+	}
+	return words
 }
 
 // ValidatePlaybookRun reports every mistake in the spec of a

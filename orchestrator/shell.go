@@ -22,3 +22,13 @@ func ShellCommand(words ...string) string {
 	}
 	return strings.Join(quoted, " ")
 }
+
+// WithWords adds words to a command for sh(1), before what it passes on behind --.
+func WithWords(command string, words ...string) string {
+	own, passed, found := strings.Cut(command, " -- ")
+	own += " " + strings.Join(words, " ")
+	if !found {
+		return own
+	}
+	return own + " -- " + passed
+}

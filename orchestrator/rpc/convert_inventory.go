@@ -36,6 +36,7 @@ func inventoryViewToWire(v InventoryView) *exocompv1.GetInventoryResponse {
 		Inventory: inventoryToWire(v.Inventory),
 		Published: publishedStates.wire(v.Published),
 		Hosts:     convert(v.Hosts, inventoryHostToWire),
+		Admission: admissionSettingsToWire(v.Admission),
 	}
 }
 
@@ -44,6 +45,27 @@ func inventoryViewFromWire(v *exocompv1.GetInventoryResponse) InventoryView {
 		Inventory: inventoryFromWire(v.GetInventory()),
 		Published: publishedStates.domain(v.GetPublished()),
 		Hosts:     convert(v.GetHosts(), inventoryHostFromWire),
+		Admission: admissionSettingsFromWire(v.GetAdmission()),
+	}
+}
+
+func admissionSettingsToWire(s AdmissionSettings) *exocompv1.AdmissionSettings {
+	return &exocompv1.AdmissionSettings{
+		RunId:           string(s.Run),
+		PinOnly:         s.PinOnly,
+		SshWait:         durationToWire(s.SSHWait),
+		OnboardPlaybook: playbookToWire(s.OnboardPlaybook),
+		SshIdentities:   s.SSHIdentities,
+	}
+}
+
+func admissionSettingsFromWire(s *exocompv1.AdmissionSettings) AdmissionSettings {
+	return AdmissionSettings{
+		Run:             orchestrator.RunID(s.GetRunId()),
+		PinOnly:         s.GetPinOnly(),
+		SSHWait:         s.GetSshWait().AsDuration(),
+		OnboardPlaybook: optional(s.GetOnboardPlaybook(), playbookFromWire),
+		SSHIdentities:   s.GetSshIdentities(),
 	}
 }
 

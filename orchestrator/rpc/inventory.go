@@ -26,6 +26,29 @@ type InventoryView struct {
 	Inventory orchestrator.Inventory `json:"inventory"`
 	Published PublishedState         `json:"published"`
 	Hosts     []InventoryHost        `json:"hosts"` // by name
+	Admission AdmissionSettings      `json:"admission"`
+}
+
+// AdmissionSettings is how a playbook run admits hosts of a workspace.
+type AdmissionSettings struct {
+	Run             orchestrator.RunID        `json:"run,omitempty"`              // whose settings they are; empty where there was none yet
+	PinOnly         bool                      `json:"pin_only,omitempty"`         // it pins and onboards nobody, as the handoff did
+	SSHWait         time.Duration             `json:"ssh_wait_ns,omitempty"`      // nanoseconds in JSON
+	OnboardPlaybook *orchestrator.PlaybookRef `json:"onboard_playbook,omitempty"` // nil: the seeded one
+	SSHIdentities   []string                  `json:"ssh_identities,omitempty"`   // absolute paths on the daemon's host
+}
+
+// AdmissionOf returns the settings that a run leaves, which is zero where there
+// was none.
+func AdmissionOf(run orchestrator.Run) AdmissionSettings {
+	s := AdmissionSettings{
+		Run: run.ID, PinOnly: run.Kind == orchestrator.RunHandoff, SSHWait: run.Spec.SSHWait,
+		OnboardPlaybook: run.Spec.OnboardPlaybook, SSHIdentities: run.Spec.SSHIdentities,
+	}
+	if s.SSHWait == 0 && !s.PinOnly {
+		s.SSHWait = orchestrator.DefaultSSHWait
+	}
+	return s
 }
 
 // PublishedState says whether the published file agrees with the ledger.

@@ -40,6 +40,9 @@ type Input struct {
 	Args []string
 	// Hosts limits the run to some hosts of the inventory; empty means all.
 	Hosts []string
+	// Without leaves hosts out of the run, also out of what a --limit among Args
+	// leaves of it. Only one of Hosts and Without is set.
+	Without []string
 	// Path is the daemon's PATH, of which the run gets the absolute entries.
 	Path string
 }
@@ -69,9 +72,16 @@ func Prepare(in Input) (Prepared, error) {
 	if err != nil {
 		return Prepared{}, fmt.Errorf("prepare ansible run: encode variables: %w", err)
 	}
+	limit := in.Hosts
 	argv := append([]string{in.Install.Path, "-i", w.inventory}, in.Args...)
 	if len(in.Hosts) > 0 {
 		argv = append(argv, "--limit", "@"+w.limit)
+	}
+	for _, name := range in.Without {
+		limit = append(limit, "!"+name)
+	}
+	if len(in.Without) > 0 {
+		argv = limitFurther(argv, w.limit)
 	}
 	argv = append(argv, "-e", "@"+w.vars, "-e", "@"+w.ssh, in.Playbook.path(w))
 
@@ -79,7 +89,7 @@ func Prepare(in Input) (Prepared, error) {
 		w.inventory:  {data: in.Inventory},
 		w.knownHosts: {data: in.KnownHosts},
 		filepath.Join(w.home, ".ssh", "known_hosts"): {data: in.KnownHosts},
-		w.limit:                                  {data: []byte(strings.Join(in.Hosts, "\n") + "\n")},
+		w.limit:                                  {data: []byte(strings.Join(limit, "\n") + "\n")},
 		w.vars:                                   {json: vars},
 		w.ssh:                                    {json: sshVars(w, in.Playbook.Seed != "")},
 		filepath.Join(w.callbacks, seeds.Events): {data: seeds.Read(seeds.Events)},
@@ -92,6 +102,26 @@ func Prepare(in Input) (Prepared, error) {
 		Env:  environment(w, cfg, searchPath(in.Install.Path, in.Path)),
 		Dir:  filepath.Dir(in.Playbook.path(w)),
 	}, nil
+}
+
+// limitFurther returns the arguments with a --limit that a file of patterns
+// limits further. Ansible divides a limit at its colons only where it has no
+// comma (ansible/inventory/manager.py, split_host_pattern).
+func limitFurther(argv []string, file string) []string {
+	var out []string
+	limit := "all"
+	for _, a := range argv {
+		if v, ok := strings.CutPrefix(a, "--limit="); ok {
+			limit = v
+		} else {
+			out = append(out, a)
+		}
+	}
+	by := ":"
+	if strings.Contains(limit, ",") {
+		by = ","
+	}
+	return append(out, "--limit", limit+by+"@"+file)
 }
 
 // path returns where the playbook lies, absolute, so that no name of it can be

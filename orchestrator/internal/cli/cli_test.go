@@ -65,6 +65,7 @@ func chain(t *testing.T) (*rpctest.Service, *rpctest.Daemon) {
 		Inventory: orchestrator.Inventory{Workspace: "edge", Digest: "sha256:" + strings.Repeat("a", 64), Content: []byte("{}\n"),
 			Path: "/var/lib/exocomp/artifacts/inventory/edge.json", Hosts: []string{"web1", "here"}, Captured: 1, UpdatedAt: at},
 		Published: rpc.PublishedAgrees,
+		Admission: rpc.AdmissionSettings{Run: "run_00000000000000000000000001", SSHWait: orchestrator.DefaultSSHWait, SSHIdentities: []string{"/keys/first"}},
 		Hosts: []rpc.InventoryHost{
 			{Name: "web1", Address: "2001:db8::1", Port: 2222, User: "root", Connection: "ssh", Groups: []string{"web"}, AdmittedAt: at, Login: orchestrator.LoginAutomation, Fingerprint: "SHA256:abc"},
 			{Name: "here", Connection: "local"},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -78,6 +79,7 @@ func (a *app) inventoryShow() *cobra.Command {
 func (a *app) printInventory(v rpc.InventoryView) error {
 	a.say("%s names %d host(s), captured %s from %d output(s)", v.Inventory.Name(), len(v.Hosts), instant(v.Inventory.UpdatedAt), v.Inventory.Captured)
 	a.say("file %s %s", printable(v.Inventory.Path), published(v.Published, v.Inventory.Workspace))
+	a.say("%s", printable(admitting(v.Admission)))
 	rows := make([][]string, 0, len(v.Hosts))
 	for _, h := range v.Hosts {
 		address := h.Address + ":" + strconv.Itoa(h.Port)
@@ -91,6 +93,25 @@ func (a *app) printInventory(v rpc.InventoryView) error {
 		rows = append(rows, []string{h.Name, address, orDash(h.User), strings.Join(h.Groups, ","), admitted, orDash(string(h.Login)), orDash(h.Fingerprint)})
 	}
 	return a.table([]string{"HOST", "ADDRESS", "USER", "GROUPS", "ADMITTED", "LOGIN", "PIN"}, rows, "it names no hosts: declare an ansible_inventory or a hosts output")
+}
+
+// admitting says how a playbook run admits hosts.
+func admitting(s rpc.AdmissionSettings) string {
+	if s.PinOnly {
+		return fmt.Sprintf("a playbook run pins new hosts and onboards none, as the handoff %s", s.Run)
+	}
+	with := "the seeded playbook"
+	if s.OnboardPlaybook != nil {
+		with = s.OnboardPlaybook.Path
+	}
+	text := fmt.Sprintf("a playbook run admits new hosts: waits for SSH up to %s, onboards them with %s", duration(s.SSHWait), with)
+	for _, f := range s.SSHIdentities {
+		text += ", logs in with " + f
+	}
+	if s.Run != "" {
+		text += ", as " + string(s.Run)
+	}
+	return text
 }
 
 func published(s rpc.PublishedState, workspace string) string {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -217,23 +216,7 @@ func printSpec(out func(string, ...any), s orchestrator.JobSpec) {
 	if s.Schedule != "" {
 		out("  schedule   %s", printable(s.Schedule))
 	}
-	var words []string
-	for _, p := range s.Egress {
-		words = append(words, "--egress", strconv.Itoa(p))
-	}
-	for _, f := range s.Play.SSHIdentities {
-		words = append(words, "--ssh-identity", f)
-	}
-	if s.NoAdmit {
-		words = append(words, "--no-admit")
-	}
-	if s.KeepGoing {
-		words = append(words, "--keep-going")
-	}
-	if len(s.Args) > 0 {
-		words = append(append(words, "--"), s.Args...)
-	}
-	if len(words) > 0 {
+	if words := s.Flags(); len(words) > 0 {
 		out("  with       %s", printable(orchestrator.ShellCommand(words...)))
 	}
 }

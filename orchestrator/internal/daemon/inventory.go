@@ -43,7 +43,12 @@ func (d *Daemon) GetInventory(ctx context.Context, name string) (rpc.InventoryVi
 	if err != nil {
 		return rpc.InventoryView{}, err
 	}
+	settings, err := d.engine.Settings(ctx, workspace)
+	if err != nil {
+		return rpc.InventoryView{}, err
+	}
 	return rpc.InventoryView{
+		Admission: rpc.AdmissionOf(settings),
 		Inventory: row,
 		Published: rpc.PublishedState(d.publisher.State(row)),
 		Hosts:     viewHosts(hosts, admissions, pins),

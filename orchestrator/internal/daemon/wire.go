@@ -27,6 +27,14 @@ func (d *Daemon) wire(cleanBefore bool) {
 	runner := &supervised.Runner{Pins: d.ledger, Locate: d.tools.ansible, FleetKey: d.fleet.Private(), RootByDefault: os.Geteuid() == 0}
 	d.pins = &engine.PinStore{Store: d.ledger}
 	pinner := &hostkeys.Pinner{Store: d.pins}
+	onboarder := &onboard.Handler{
+		Ledger: d.ledger, Pinner: pinner, Runner: runner,
+		Snapshots: d.snapshots, AutomationUser: d.cfg.AutomationUser, FleetPublic: d.fleet.PublicLine(),
+	}
+	player := &play.Handler{
+		Ledger: d.ledger, Pinner: pinner, Runner: runner, Snapshots: d.snapshots, AutomationUser: d.cfg.AutomationUser,
+		Env: d.provisionEnv,
+	}
 	d.engine = engine.New(engine.Config{
 		Ledger:    d.ledger,
 		Publisher: d.publisher,
@@ -45,15 +53,9 @@ func (d *Daemon) wire(cleanBefore bool) {
 				InitDir:   d.initDir(),
 				Artifacts: d.publisher.InventoryPath,
 			},
-			SSHWait: &sshwait.Handler{Ledger: d.ledger},
-			HostOnboard: &onboard.Handler{
-				Ledger: d.ledger, Pinner: pinner, Runner: runner,
-				Snapshots: d.snapshots, AutomationUser: d.cfg.AutomationUser, FleetPublic: d.fleet.PublicLine(),
-			},
-			AnsiblePlay: &play.Handler{
-				Ledger: d.ledger, Pinner: pinner, Runner: runner, Snapshots: d.snapshots, AutomationUser: d.cfg.AutomationUser,
-				Env: d.provisionEnv,
-			},
+			SSHWait:     &sshwait.Handler{Ledger: d.ledger},
+			HostOnboard: onboarder, Onboard: onboarder,
+			AnsiblePlay: player, Play: player,
 		},
 	})
 	d.pins.Engine = d.engine

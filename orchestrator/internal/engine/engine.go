@@ -22,6 +22,8 @@ type Ledger interface {
 	Inventory(ctx context.Context, workspace string) (orchestrator.Inventory, error)
 	Inventories(ctx context.Context) ([]orchestrator.Inventory, error)
 	Pins(ctx context.Context, filter orchestrator.PinFilter) ([]orchestrator.Pin, error)
+	Admissions(ctx context.Context, workspace string) ([]orchestrator.Admission, error)
+	Runs(ctx context.Context, filter orchestrator.RunFilter) ([]orchestrator.Run, error)
 	AbandonRuns(ctx context.Context) (next time.Time, err error)
 }
 
@@ -42,6 +44,10 @@ type Handlers struct {
 	SSHWait     jobs.Handler
 	HostOnboard jobs.Handler
 	AnsiblePlay jobs.Handler
+
+	// A playbook run is both: it admits, then plays.
+	Onboard Onboarder
+	Play    Player
 }
 
 // Config is what an engine needs; every field must be set.
@@ -108,6 +114,14 @@ func (e *Engine) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Outc
 	return h.Handle(ctx, a)
 }
 
+// handlerFunc is a handler that is one function.
+type handlerFunc func(context.Context, *jobs.Attempt) (orchestrator.Outcome, error)
+
+// Handle implements [jobs.Handler].
+func (f handlerFunc) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Outcome, error) {
+	return f(ctx, a)
+}
+
 func (e *Engine) handler(j orchestrator.Job) (jobs.Handler, error) {
 	switch {
 	case j.Kind == orchestrator.JobWorkspaceApply, j.StepKind == orchestrator.StepTofuApply:
@@ -116,8 +130,10 @@ func (e *Engine) handler(j orchestrator.Job) (jobs.Handler, error) {
 		return e.cfg.Handlers.HostOnboard, nil
 	case j.StepKind == orchestrator.StepSSHWait:
 		return e.cfg.Handlers.SSHWait, nil
-	case j.StepKind == orchestrator.StepAnsiblePlay, j.Kind == orchestrator.JobLeavePlay, j.Kind == orchestrator.JobPlaybookRun:
+	case j.StepKind == orchestrator.StepAnsiblePlay, j.Kind == orchestrator.JobLeavePlay:
 		return e.cfg.Handlers.AnsiblePlay, nil
+	case j.Kind == orchestrator.JobPlaybookRun:
+		return handlerFunc(e.playbookRun), nil
 	default:
 		return nil, orchestrator.Errorf(orchestrator.CodeInternal, "there is no handler for job %s (%s %s)", j.ID, j.Kind, j.StepKind)
 	}

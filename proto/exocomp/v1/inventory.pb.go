@@ -9,6 +9,7 @@ package exocompv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -428,6 +429,7 @@ type GetInventoryResponse struct {
 	Inventory     *Inventory             `protobuf:"bytes,1,opt,name=inventory,proto3" json:"inventory,omitempty"`
 	Published     PublishedState         `protobuf:"varint,2,opt,name=published,proto3,enum=exocomp.v1.PublishedState" json:"published,omitempty"`
 	Hosts         []*InventoryHost       `protobuf:"bytes,3,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	Admission     *AdmissionSettings     `protobuf:"bytes,4,opt,name=admission,proto3" json:"admission,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -483,6 +485,94 @@ func (x *GetInventoryResponse) GetHosts() []*InventoryHost {
 	return nil
 }
 
+func (x *GetInventoryResponse) GetAdmission() *AdmissionSettings {
+	if x != nil {
+		return x.Admission
+	}
+	return nil
+}
+
+// AdmissionSettings is how a playbook run admits hosts of a workspace.
+type AdmissionSettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run whose settings they are; empty where there was none yet.
+	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// It pins and onboards nobody, as the handoff did.
+	PinOnly bool                 `protobuf:"varint,2,opt,name=pin_only,json=pinOnly,proto3" json:"pin_only,omitempty"`
+	SshWait *durationpb.Duration `protobuf:"bytes,3,opt,name=ssh_wait,json=sshWait,proto3" json:"ssh_wait,omitempty"`
+	// Absent: the seeded one.
+	OnboardPlaybook *PlaybookRef `protobuf:"bytes,4,opt,name=onboard_playbook,json=onboardPlaybook,proto3" json:"onboard_playbook,omitempty"`
+	// Absolute paths on the daemon's host.
+	SshIdentities []string `protobuf:"bytes,5,rep,name=ssh_identities,json=sshIdentities,proto3" json:"ssh_identities,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdmissionSettings) Reset() {
+	*x = AdmissionSettings{}
+	mi := &file_exocomp_v1_inventory_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdmissionSettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdmissionSettings) ProtoMessage() {}
+
+func (x *AdmissionSettings) ProtoReflect() protoreflect.Message {
+	mi := &file_exocomp_v1_inventory_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdmissionSettings.ProtoReflect.Descriptor instead.
+func (*AdmissionSettings) Descriptor() ([]byte, []int) {
+	return file_exocomp_v1_inventory_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *AdmissionSettings) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *AdmissionSettings) GetPinOnly() bool {
+	if x != nil {
+		return x.PinOnly
+	}
+	return false
+}
+
+func (x *AdmissionSettings) GetSshWait() *durationpb.Duration {
+	if x != nil {
+		return x.SshWait
+	}
+	return nil
+}
+
+func (x *AdmissionSettings) GetOnboardPlaybook() *PlaybookRef {
+	if x != nil {
+		return x.OnboardPlaybook
+	}
+	return nil
+}
+
+func (x *AdmissionSettings) GetSshIdentities() []string {
+	if x != nil {
+		return x.SshIdentities
+	}
+	return nil
+}
+
 type GetStandingInventoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A workspace, or tf:<workspace>.
@@ -493,7 +583,7 @@ type GetStandingInventoryRequest struct {
 
 func (x *GetStandingInventoryRequest) Reset() {
 	*x = GetStandingInventoryRequest{}
-	mi := &file_exocomp_v1_inventory_proto_msgTypes[6]
+	mi := &file_exocomp_v1_inventory_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -505,7 +595,7 @@ func (x *GetStandingInventoryRequest) String() string {
 func (*GetStandingInventoryRequest) ProtoMessage() {}
 
 func (x *GetStandingInventoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_inventory_proto_msgTypes[6]
+	mi := &file_exocomp_v1_inventory_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -518,7 +608,7 @@ func (x *GetStandingInventoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStandingInventoryRequest.ProtoReflect.Descriptor instead.
 func (*GetStandingInventoryRequest) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_inventory_proto_rawDescGZIP(), []int{6}
+	return file_exocomp_v1_inventory_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetStandingInventoryRequest) GetName() string {
@@ -537,7 +627,7 @@ type GetStandingInventoryResponse struct {
 
 func (x *GetStandingInventoryResponse) Reset() {
 	*x = GetStandingInventoryResponse{}
-	mi := &file_exocomp_v1_inventory_proto_msgTypes[7]
+	mi := &file_exocomp_v1_inventory_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -549,7 +639,7 @@ func (x *GetStandingInventoryResponse) String() string {
 func (*GetStandingInventoryResponse) ProtoMessage() {}
 
 func (x *GetStandingInventoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_inventory_proto_msgTypes[7]
+	mi := &file_exocomp_v1_inventory_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -562,7 +652,7 @@ func (x *GetStandingInventoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStandingInventoryResponse.ProtoReflect.Descriptor instead.
 func (*GetStandingInventoryResponse) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_inventory_proto_rawDescGZIP(), []int{7}
+	return file_exocomp_v1_inventory_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetStandingInventoryResponse) GetInventory() *Inventory {
@@ -577,7 +667,7 @@ var File_exocomp_v1_inventory_proto protoreflect.FileDescriptor
 const file_exocomp_v1_inventory_proto_rawDesc = "" +
 	"\n" +
 	"\x1aexocomp/v1/inventory.proto\x12\n" +
-	"exocomp.v1\x1a\x15exocomp/v1/host.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf3\x01\n" +
+	"exocomp.v1\x1a\x15exocomp/v1/host.proto\x1a\x14exocomp/v1/run.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf3\x01\n" +
 	"\tInventory\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x18\n" +
@@ -605,11 +695,18 @@ const file_exocomp_v1_inventory_proto_rawDesc = "" +
 	"\x17ListInventoriesResponse\x127\n" +
 	"\vinventories\x18\x01 \x03(\v2\x15.exocomp.v1.InventoryR\vinventories\")\n" +
 	"\x13GetInventoryRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\xb6\x01\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xf3\x01\n" +
 	"\x14GetInventoryResponse\x123\n" +
 	"\tinventory\x18\x01 \x01(\v2\x15.exocomp.v1.InventoryR\tinventory\x128\n" +
 	"\tpublished\x18\x02 \x01(\x0e2\x1a.exocomp.v1.PublishedStateR\tpublished\x12/\n" +
-	"\x05hosts\x18\x03 \x03(\v2\x19.exocomp.v1.InventoryHostR\x05hosts\"1\n" +
+	"\x05hosts\x18\x03 \x03(\v2\x19.exocomp.v1.InventoryHostR\x05hosts\x12;\n" +
+	"\tadmission\x18\x04 \x01(\v2\x1d.exocomp.v1.AdmissionSettingsR\tadmission\"\xe6\x01\n" +
+	"\x11AdmissionSettings\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x19\n" +
+	"\bpin_only\x18\x02 \x01(\bR\apinOnly\x124\n" +
+	"\bssh_wait\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\asshWait\x12B\n" +
+	"\x10onboard_playbook\x18\x04 \x01(\v2\x17.exocomp.v1.PlaybookRefR\x0fonboardPlaybook\x12%\n" +
+	"\x0essh_identities\x18\x05 \x03(\tR\rsshIdentities\"1\n" +
 	"\x1bGetStandingInventoryRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"S\n" +
 	"\x1cGetStandingInventoryResponse\x123\n" +
@@ -637,7 +734,7 @@ func file_exocomp_v1_inventory_proto_rawDescGZIP() []byte {
 }
 
 var file_exocomp_v1_inventory_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_exocomp_v1_inventory_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_exocomp_v1_inventory_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_exocomp_v1_inventory_proto_goTypes = []any{
 	(PublishedState)(0),                  // 0: exocomp.v1.PublishedState
 	(*Inventory)(nil),                    // 1: exocomp.v1.Inventory
@@ -646,31 +743,37 @@ var file_exocomp_v1_inventory_proto_goTypes = []any{
 	(*ListInventoriesResponse)(nil),      // 4: exocomp.v1.ListInventoriesResponse
 	(*GetInventoryRequest)(nil),          // 5: exocomp.v1.GetInventoryRequest
 	(*GetInventoryResponse)(nil),         // 6: exocomp.v1.GetInventoryResponse
-	(*GetStandingInventoryRequest)(nil),  // 7: exocomp.v1.GetStandingInventoryRequest
-	(*GetStandingInventoryResponse)(nil), // 8: exocomp.v1.GetStandingInventoryResponse
-	(*timestamppb.Timestamp)(nil),        // 9: google.protobuf.Timestamp
-	(Login)(0),                           // 10: exocomp.v1.Login
+	(*AdmissionSettings)(nil),            // 7: exocomp.v1.AdmissionSettings
+	(*GetStandingInventoryRequest)(nil),  // 8: exocomp.v1.GetStandingInventoryRequest
+	(*GetStandingInventoryResponse)(nil), // 9: exocomp.v1.GetStandingInventoryResponse
+	(*timestamppb.Timestamp)(nil),        // 10: google.protobuf.Timestamp
+	(Login)(0),                           // 11: exocomp.v1.Login
+	(*durationpb.Duration)(nil),          // 12: google.protobuf.Duration
+	(*PlaybookRef)(nil),                  // 13: exocomp.v1.PlaybookRef
 }
 var file_exocomp_v1_inventory_proto_depIdxs = []int32{
-	9,  // 0: exocomp.v1.Inventory.updated_at:type_name -> google.protobuf.Timestamp
-	9,  // 1: exocomp.v1.InventoryHost.admitted_at:type_name -> google.protobuf.Timestamp
-	10, // 2: exocomp.v1.InventoryHost.login:type_name -> exocomp.v1.Login
+	10, // 0: exocomp.v1.Inventory.updated_at:type_name -> google.protobuf.Timestamp
+	10, // 1: exocomp.v1.InventoryHost.admitted_at:type_name -> google.protobuf.Timestamp
+	11, // 2: exocomp.v1.InventoryHost.login:type_name -> exocomp.v1.Login
 	1,  // 3: exocomp.v1.ListInventoriesResponse.inventories:type_name -> exocomp.v1.Inventory
 	1,  // 4: exocomp.v1.GetInventoryResponse.inventory:type_name -> exocomp.v1.Inventory
 	0,  // 5: exocomp.v1.GetInventoryResponse.published:type_name -> exocomp.v1.PublishedState
 	2,  // 6: exocomp.v1.GetInventoryResponse.hosts:type_name -> exocomp.v1.InventoryHost
-	1,  // 7: exocomp.v1.GetStandingInventoryResponse.inventory:type_name -> exocomp.v1.Inventory
-	3,  // 8: exocomp.v1.InventoryService.ListInventories:input_type -> exocomp.v1.ListInventoriesRequest
-	5,  // 9: exocomp.v1.InventoryService.GetInventory:input_type -> exocomp.v1.GetInventoryRequest
-	7,  // 10: exocomp.v1.InventoryService.GetStandingInventory:input_type -> exocomp.v1.GetStandingInventoryRequest
-	4,  // 11: exocomp.v1.InventoryService.ListInventories:output_type -> exocomp.v1.ListInventoriesResponse
-	6,  // 12: exocomp.v1.InventoryService.GetInventory:output_type -> exocomp.v1.GetInventoryResponse
-	8,  // 13: exocomp.v1.InventoryService.GetStandingInventory:output_type -> exocomp.v1.GetStandingInventoryResponse
-	11, // [11:14] is the sub-list for method output_type
-	8,  // [8:11] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	7,  // 7: exocomp.v1.GetInventoryResponse.admission:type_name -> exocomp.v1.AdmissionSettings
+	12, // 8: exocomp.v1.AdmissionSettings.ssh_wait:type_name -> google.protobuf.Duration
+	13, // 9: exocomp.v1.AdmissionSettings.onboard_playbook:type_name -> exocomp.v1.PlaybookRef
+	1,  // 10: exocomp.v1.GetStandingInventoryResponse.inventory:type_name -> exocomp.v1.Inventory
+	3,  // 11: exocomp.v1.InventoryService.ListInventories:input_type -> exocomp.v1.ListInventoriesRequest
+	5,  // 12: exocomp.v1.InventoryService.GetInventory:input_type -> exocomp.v1.GetInventoryRequest
+	8,  // 13: exocomp.v1.InventoryService.GetStandingInventory:input_type -> exocomp.v1.GetStandingInventoryRequest
+	4,  // 14: exocomp.v1.InventoryService.ListInventories:output_type -> exocomp.v1.ListInventoriesResponse
+	6,  // 15: exocomp.v1.InventoryService.GetInventory:output_type -> exocomp.v1.GetInventoryResponse
+	9,  // 16: exocomp.v1.InventoryService.GetStandingInventory:output_type -> exocomp.v1.GetStandingInventoryResponse
+	14, // [14:17] is the sub-list for method output_type
+	11, // [11:14] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_exocomp_v1_inventory_proto_init() }
@@ -679,13 +782,14 @@ func file_exocomp_v1_inventory_proto_init() {
 		return
 	}
 	file_exocomp_v1_host_proto_init()
+	file_exocomp_v1_run_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_exocomp_v1_inventory_proto_rawDesc), len(file_exocomp_v1_inventory_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/ansible"
@@ -43,6 +44,7 @@ type Run struct {
 	Playbook  ansible.Playbook
 	Inventory *inventory.Inventory // as the run shall see it
 	Only      []string             // hosts to limit it to; empty: all
+	Without   []string             // hosts to leave out of what Args limit it to; not with Only
 	Vars      map[string]any
 	Env       map[string]orchestrator.Secret // secrets for the playbook's environment, by their names
 	Args      []string                       // passed through, as [ansible.ParseArgs] returned them
@@ -110,7 +112,7 @@ func (x *Runner) prepare(ctx context.Context, a *jobs.Attempt, r Run, tool *jobs
 	}
 	p, err := ansible.Prepare(ansible.Input{
 		Install: install, Playbook: r.Playbook, Work: a.WorkDir,
-		Inventory: content, KnownHosts: known, Vars: r.Vars, Args: r.Args, Hosts: r.Only,
+		Inventory: content, KnownHosts: known, Vars: r.Vars, Args: r.Args, Hosts: r.Only, Without: r.Without,
 		Path: os.Getenv("PATH"),
 	})
 	if err != nil {
@@ -178,7 +180,7 @@ func Identity(file, again string) (orchestrator.Secret, error) {
 	if errors.As(err, &unread) {
 		e := orchestrator.Errorf(orchestrator.CodeFailed, "the key file %s (--ssh-identity) cannot be read on the daemon's host: %w", file, err)
 		if again != "" {
-			e = e.WithHint("give one that is there: %s --ssh-identity FILE", again)
+			e = e.WithHint("give one that is there: %s", orchestrator.WithWords(again, "--ssh-identity", "FILE"))
 		}
 		return orchestrator.Secret{}, e
 	}
@@ -215,7 +217,7 @@ func (x *Runner) judge(a *jobs.Attempt, r Run, res jobs.Result) (Result, error) 
 		Workspace: a.Job.Workspace, Hosts: r.Only, Args: r.Args, LastLines: lines, Playbook: r.Playbook, Again: r.Again,
 	}
 	if len(scope.Hosts) == 0 {
-		scope.Hosts = r.Inventory.HostNames()
+		scope.Hosts = slices.DeleteFunc(r.Inventory.HostNames(), func(n string) bool { return slices.Contains(r.Without, n) })
 	}
 	if out.Err = ansible.Verdict(end, progress, scope); out.Err != nil {
 		report.LastLines = lines

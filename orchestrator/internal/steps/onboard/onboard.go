@@ -41,6 +41,11 @@ type Ledger interface {
 	Inventory(ctx context.Context, workspace string) (orchestrator.Inventory, error)
 }
 
+// Runs is what [Settings] reads of the ledger.
+type Runs interface {
+	Runs(ctx context.Context, filter orchestrator.RunFilter) ([]orchestrator.Run, error)
+}
+
 // Handler onboards hosts.
 type Handler struct {
 	Ledger         Ledger
@@ -60,6 +65,36 @@ type work struct {
 	identities []string
 	warnings   []string // about what was left out
 	rotate     bool
+	keepGoing  bool   // onboard the others where one host fails
+	asked      string // the command that has it done once more, where it is not one of this package's; or empty
+}
+
+// Admission asks for hosts to be onboarded within a job that has more to do.
+type Admission struct {
+	Inventory  *inventory.Inventory
+	Hosts      []inventory.Host          // their keys are pinned, and none is local
+	Playbook   *orchestrator.PlaybookRef // in place of the seeded one, or nil
+	Identities []string                  // private key files to log in with, besides the fleet key
+	KeepGoing  bool                      // onboard the others where one host fails
+	Again      string                    // the command that has the job done once more
+}
+
+// Pin records the keys of hosts, none of which is local, or holds them against
+// their pins, within a job that has more to do: see [supervised.Pin]. again and
+// corrected are the commands that have the job done once more: as things are, and
+// after the configuration was corrected.
+func (h *Handler) Pin(ctx context.Context, a *jobs.Attempt, hosts []inventory.Host, again, corrected string) (orchestrator.Outcome, error) {
+	return supervised.Pin(ctx, a, h.Pinner, hosts, hostkeys.Request{Again: again, Corrected: corrected})
+}
+
+// Admit onboards hosts and proves it by a login. Its outcome admits those where
+// that worked, also where it failed for others, and has a line for every host.
+// Its phases are this package's.
+func (h *Handler) Admit(ctx context.Context, a *jobs.Attempt, r Admission) (orchestrator.Outcome, error) {
+	return h.onboard(ctx, a, work{
+		inv: r.Inventory, hosts: r.Hosts, playbook: r.Playbook, identities: r.Identities,
+		keepGoing: r.KeepGoing, asked: r.Again,
+	})
 }
 
 // Handle implements [jobs.Handler].
@@ -76,6 +111,11 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 			return out, err
 		}
 	}
+	return h.onboard(ctx, a, w)
+}
+
+// onboard runs the onboarding play and admits the hosts where its login works.
+func (h *Handler) onboard(ctx context.Context, a *jobs.Attempt, w work) (orchestrator.Outcome, error) {
 	res, err := h.Runner.Execute(ctx, a, h.onboarding(ctx, a, w))
 	if err != nil {
 		return orchestrator.Outcome{}, err
@@ -83,14 +123,28 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 	out := orchestrator.Outcome{
 		Failure: orchestrator.FailureOf(res.Err), Report: res.Report, Warnings: slices.Concat(w.warnings, res.Warnings),
 	}
-	if !out.Succeeded() {
-		if out.Failure.Hint == "" && len(ansible.LoginRefused(out.Report)) > 0 {
-			out.Failure.Hint = "put the fleet key there for that user (exocomp host fleet-key prints it), or log in with another key: " +
-				w.again(a.Job) + " --ssh-identity FILE"
-		}
+	if out.Succeeded() {
+		return h.verify(ctx, a, w, out)
+	}
+	if out.Failure.Hint == "" && len(ansible.LoginRefused(out.Report)) > 0 {
+		out.Failure.Hint = "put the fleet key there for that user (exocomp host fleet-key prints it), or log in with another key: " +
+			orchestrator.WithWords(w.again(a.Job), "--ssh-identity", "FILE")
+	}
+	well := well(out.Report)
+	w.hosts = slices.DeleteFunc(slices.Clone(w.hosts), func(x inventory.Host) bool { return !well[x.Name] })
+	if !w.keepGoing || len(w.hosts) == 0 || out.Failure.Code == orchestrator.CodeCancelled {
 		return out, nil
 	}
 	return h.verify(ctx, a, w, out)
+}
+
+// well returns the hosts on which a play did its work.
+func well(report *orchestrator.Report) map[string]bool {
+	names := map[string]bool{}
+	for _, r := range report.Hosts {
+		names[r.Name] = r.State == orchestrator.HostOK || r.State == orchestrator.HostChanged
+	}
+	return names
 }
 
 // plan gathers the hosts and the settings.
@@ -104,10 +158,11 @@ func (h *Handler) plan(ctx context.Context, a *jobs.Attempt) (work, error) {
 		}
 		w.chain, spec = &run, run.Spec
 	} else {
-		var err error
-		if spec, err = h.settings(ctx, a.Job.Workspace); err != nil {
+		newest, err := Settings(ctx, h.Ledger, a.Job.Workspace)
+		if err != nil {
 			return w, err
 		}
+		spec = newest.Spec
 	}
 	w.playbook = spec.OnboardPlaybook
 	row, err := h.Ledger.Inventory(ctx, a.Job.Workspace)
@@ -167,7 +222,10 @@ func (w *work) logIns(a *jobs.Attempt, spec orchestrator.RunSpec) error {
 
 // again is the command that has the work done once more.
 func (w *work) again(j orchestrator.Job) string {
-	if w.chain != nil {
+	switch {
+	case w.asked != "":
+		return w.asked
+	case w.chain != nil:
 		return w.chain.ResumeCommand()
 	}
 	words := []string{"exocomp", "host", "onboard"}
@@ -188,20 +246,21 @@ func (w *work) corrected(j orchestrator.Job) string {
 	return orchestrator.ShellCommand("exocomp", "workspace", "apply", j.Workspace, "--wait") + " && " + w.again(j)
 }
 
-// settings returns what a workspace's chains onboard with: what its newest
-// succeeded run says or, where none has succeeded, its newest one. A chain that
-// failed because a host was not to be onboarded is a reason to onboard by hand.
-func (h *Handler) settings(ctx context.Context, workspace string) (orchestrator.RunSpec, error) {
+// Settings returns the run that says what a workspace's hosts are onboarded with
+// outside a chain: its newest succeeded one or, where none has succeeded, its
+// newest one. A chain that failed because a host was not to be onboarded is a
+// reason to onboard by hand. Without any it is zero.
+func Settings(ctx context.Context, l Runs, workspace string) (orchestrator.Run, error) {
 	for _, state := range []orchestrator.RunState{orchestrator.RunSucceeded, ""} {
-		runs, err := h.Ledger.Runs(ctx, orchestrator.RunFilter{Workspace: workspace, State: state, Limit: 1})
+		runs, err := l.Runs(ctx, orchestrator.RunFilter{Workspace: workspace, State: state, Limit: 1})
 		if err != nil {
-			return orchestrator.RunSpec{}, err
+			return orchestrator.Run{}, err
 		}
 		if len(runs) > 0 {
-			return runs[0].Spec, nil
+			return runs[0], nil
 		}
 	}
-	return orchestrator.RunSpec{}, nil
+	return orchestrator.Run{}, nil
 }
 
 // pin records the hosts' keys, or holds them against their pins, before

@@ -41,13 +41,13 @@ func TestSettingsAreTheNewestSucceededRunsElseTheNewest(t *testing.T) {
 		"/failed":    {failed, older},
 		"":           nil,
 	} {
-		spec, err := (&Handler{Ledger: history{runs: runs}}).settings(t.Context(), "edge")
+		newest, err := Settings(t.Context(), history{runs: runs}, "edge")
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := ""
-		if len(spec.SSHIdentities) > 0 {
-			got = spec.SSHIdentities[0]
+		if len(newest.Spec.SSHIdentities) > 0 {
+			got = newest.Spec.SSHIdentities[0]
 		}
 		if got != want {
 			t.Errorf("settings of %q, want of %q", got, want)

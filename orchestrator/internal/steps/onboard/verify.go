@@ -1,8 +1,11 @@
 package onboard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/ansible"
@@ -54,16 +57,37 @@ func (h *Handler) verify(ctx context.Context, a *jobs.Attempt, w work, out orche
 			return orchestrator.Outcome{}, err
 		}
 		out.Admit = append(out.Admit, admitted(a, c.hosts, res.Report, c.login)...)
-		if res.Err != nil {
-			out.Failure, out.Report = orchestrator.FailureOf(res.Err), res.Report
-			if out.Failure.Code != orchestrator.CodeCancelled {
-				out.Failure.Message = "onboarded, but the login that should work now does not: " + out.Failure.Message
-			}
+		if res.Err == nil {
+			continue
+		}
+		failure := orchestrator.FailureOf(res.Err)
+		if failure.Code != orchestrator.CodeCancelled {
+			failure.Message = "onboarded, but the login that should work now does not: " + failure.Message
+		}
+		if !w.keepGoing || failure.Code == orchestrator.CodeCancelled {
+			out.Failure, out.Report = failure, res.Report
 			return out, nil
 		}
+		out.Report.Hosts = replaced(out.Report.Hosts, res.Report.Hosts)
+		out.Report.LastLines = res.Report.LastLines
+		if before := out.Failure; before != nil {
+			failure.Message = before.Message + "; " + failure.Message
+			failure.Hint = cmp.Or(before.Hint, failure.Hint)
+		}
+		out.Failure = failure
+	}
+	if !out.Succeeded() {
+		return out, nil
 	}
 	out.Report.Summary = fmt.Sprintf("%d host(s) pinned, onboarded and admitted", len(out.Admit))
 	return out, nil
+}
+
+// replaced returns the lines of hosts with the newer ones in place of theirs.
+func replaced(lines, newer []orchestrator.HostReport) []orchestrator.HostReport {
+	return slices.SortedFunc(slices.Values(slices.Concat(newer, slices.DeleteFunc(slices.Clone(lines), func(l orchestrator.HostReport) bool {
+		return slices.ContainsFunc(newer, func(n orchestrator.HostReport) bool { return n.Name == l.Name })
+	}))), func(a, b orchestrator.HostReport) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // admitted returns the admissions of the hosts on which the login worked.
@@ -71,10 +95,7 @@ func admitted(a *jobs.Attempt, hosts []inventory.Host, report *orchestrator.Repo
 	if report == nil {
 		return nil
 	}
-	works := map[string]bool{}
-	for _, r := range report.Hosts {
-		works[r.Name] = r.State == orchestrator.HostOK || r.State == orchestrator.HostChanged
-	}
+	works := well(report)
 	var out []orchestrator.Admission
 	for _, x := range hosts {
 		if works[x.Name] {

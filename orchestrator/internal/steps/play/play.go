@@ -42,6 +42,30 @@ type Handler struct {
 	Env func(ctx context.Context, workspace string) (map[string]orchestrator.Secret, error)
 }
 
+// Admitted is what a playbook run's own job has found out about the hosts before
+// it plays.
+type Admitted struct {
+	Now        []orchestrator.Admission // by the job itself: the ledger has them when it ends
+	Without    []string                 // hosts to leave out
+	Identities []string                 // private key files to log in with, besides those of its spec
+	Again      string                   // the command that has the job done once more
+}
+
+// Play runs the playbook of a [orchestrator.JobPlaybookRun].
+func (h *Handler) Play(ctx context.Context, a *jobs.Attempt, ad Admitted) (orchestrator.Outcome, error) {
+	w, err := h.work(ctx, a.Job)
+	if err != nil {
+		return orchestrator.Outcome{}, err
+	}
+	w.admitted = ad
+	for _, f := range ad.Identities {
+		if !slices.Contains(w.spec.SSHIdentities, f) {
+			w.spec.SSHIdentities = append(slices.Clone(w.spec.SSHIdentities), f)
+		}
+	}
+	return h.play(ctx, a, w)
+}
+
 // Handle implements [jobs.Handler].
 func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Outcome, error) {
 	w, err := h.work(ctx, a.Job)
@@ -53,6 +77,10 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 			return out, err
 		}
 	}
+	return h.play(ctx, a, w)
+}
+
+func (h *Handler) play(ctx context.Context, a *jobs.Attempt, w work) (orchestrator.Outcome, error) {
 	r, err := h.prepare(ctx, a, w)
 	if err != nil {
 		return orchestrator.Outcome{}, err
@@ -70,7 +98,7 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 		out.Failure.Hint = "have it onboarded anew: " + onboardCommand(a.Job.Workspace, refused) + " && " + r.Again
 		if w.handoff() {
 			out.Failure.Hint = "put the fleet key there for that user (exocomp host fleet-key prints it), or log in with another key: " +
-				r.Again + " --ssh-identity FILE"
+				orchestrator.WithWords(r.Again, "--ssh-identity", "FILE")
 		}
 	}
 	return out, nil
@@ -105,6 +133,7 @@ type work struct {
 	args     []string
 	chain    *orchestrator.Run // whose step it is; nil for a standalone job
 	resource bool              // an exocomp_provision asked for it
+	admitted Admitted          // of a playbook run
 }
 
 // handoff reports whether the play takes its hosts as the apply has left them:
@@ -148,7 +177,7 @@ func (h *Handler) login(ctx context.Context, w work, workspace string) (*invento
 		return nil, err
 	}
 	automation := map[string]bool{}
-	for _, ad := range admissions {
+	for _, ad := range slices.Concat(admissions, w.admitted.Now) {
 		automation[ad.Host] = ad.Login == orchestrator.LoginAutomation
 	}
 	return h.Runner.AsAutomation(w.inv, h.AutomationUser, automation)
@@ -170,6 +199,8 @@ func (h *Handler) prepare(ctx context.Context, a *jobs.Attempt, w work) (supervi
 		Vars:       vars,
 		Args:       w.args,
 		Identities: w.spec.SSHIdentities,
+		Without:    w.admitted.Without,
+		Again:      w.admitted.Again,
 	}
 	if w.resource {
 		if r.Env, err = h.Env(ctx, a.Job.Workspace); err != nil {

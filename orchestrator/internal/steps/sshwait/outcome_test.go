@@ -23,7 +23,7 @@ func TestASilentHostsFailureSaysHowToGoOn(t *testing.T) {
 			Workspace: "edge", Spec: orchestrator.RunSpec{SSHWait: 5 * time.Minute},
 			Steps: []orchestrator.Step{{Kind: orchestrator.StepTofuApply, Origin: c.origin}},
 		}
-		f := outcome(results, local, run).Failure
+		f := outcome(results, local, run.Spec.SSHWait, hint(run)).Failure
 		if f == nil || !strings.Contains(f.Hint, "exocomp provision resume edge --ssh-wait 10m;") || !strings.HasSuffix(f.Hint, c.want) {
 			t.Errorf("failure = %+v, want both ways to go on", f)
 		}

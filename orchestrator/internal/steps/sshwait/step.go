@@ -37,13 +37,25 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 	if err != nil {
 		return orchestrator.Outcome{}, err
 	}
+	only := supervised.Only(&run, a.Job)
+	hosts := slices.DeleteFunc(inventory.Effective(inv), func(x inventory.Host) bool { return !only(x.Name) })
+	return Hosts(ctx, a, hosts, run.Spec.SSHWait, hint(&run))
+}
+
+// hint says what to do about the silent hosts of a chain.
+func hint(run *orchestrator.Run) string {
+	longer := min(2*run.Spec.SSHWait, 24*time.Hour)
+	return fmt.Sprintf("look at the machine's console or firewall; if it only needs longer: %s; if the address is wrong, correct the configuration, then: %s",
+		run.ResumeCommand("--ssh-wait", short(longer)), run.ReapplyCommand())
+}
+
+// Hosts waits for the hosts of an attempt, from its start and no longer than
+// bound. A silent host fails the outcome, which has a line for every host; hint
+// says what to do about one. The error is the handler's to return.
+func Hosts(ctx context.Context, a *jobs.Attempt, hosts []inventory.Host, bound time.Duration, hint string) (orchestrator.Outcome, error) {
 	var targets []Target
 	var local []orchestrator.HostReport
-	only := supervised.Only(&run, a.Job)
-	for _, x := range inventory.Effective(inv) {
-		if !only(x.Name) {
-			continue
-		}
+	for _, x := range hosts {
 		if x.Local() {
 			local = append(local, orchestrator.HostReport{Name: x.Name, State: orchestrator.HostSkipped, Message: "local: nothing to wait for"})
 			continue
@@ -51,13 +63,13 @@ func (h *Handler) Handle(ctx context.Context, a *jobs.Attempt) (orchestrator.Out
 		targets = append(targets, Target{Name: x.Name, Host: x.Address, Port: x.Port})
 	}
 	results := Wait(ctx, targets, Options{
-		Deadline: a.Job.StartedAt.Add(run.Spec.SSHWait),
+		Deadline: a.Job.StartedAt.Add(bound),
 		OnResult: func(r HostResult) { tell(ctx, a, r, len(targets)) },
 	})
 	if cause := context.Cause(ctx); cause != nil {
 		return orchestrator.Outcome{}, cause
 	}
-	return outcome(results, local, &run), nil
+	return outcome(results, local, bound, hint), nil
 }
 
 // manyHosts is where a line a host in the log stays and an event a host ends.
@@ -75,8 +87,7 @@ func tell(ctx context.Context, a *jobs.Attempt, r HostResult, of int) {
 }
 
 // outcome fails the step if any host is silent, and names each.
-func outcome(results []HostResult, local []orchestrator.HostReport, run *orchestrator.Run) orchestrator.Outcome {
-	bound := run.Spec.SSHWait
+func outcome(results []HostResult, local []orchestrator.HostReport, bound time.Duration, hint string) orchestrator.Outcome {
 	report := &orchestrator.Report{Hosts: local}
 	var silent []string
 	for _, r := range results {
@@ -99,13 +110,11 @@ func outcome(results []HostResult, local []orchestrator.HostReport, run *orchest
 	if len(local) > 0 {
 		apart = fmt.Sprintf(" (%d local one(s) apart)", len(local))
 	}
-	longer := min(2*bound, 24*time.Hour)
 	return orchestrator.Outcome{Report: report, Failure: &orchestrator.Failure{
 		Code: orchestrator.CodeFailed,
 		Message: fmt.Sprintf("SSH did not answer within %s on %d of %d host(s)%s: %s",
 			short(bound), len(silent), len(results), apart, few(silent)),
-		Hint: fmt.Sprintf("look at the machine's console or firewall; if it only needs longer: %s; if the address is wrong, correct the configuration, then: %s",
-			run.ResumeCommand("--ssh-wait", short(longer)), run.ReapplyCommand()),
+		Hint: hint,
 	}}
 }
 

@@ -1,0 +1,199 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/exocomp/exocomp/orchestrator"
+	"github.com/exocomp/exocomp/orchestrator/rpc"
+	"github.com/exocomp/exocomp/test/nethost"
+)
+
+// jobOf runs a command with --wait that submits a job, and returns how it ended
+// and what the ledger says of the job.
+func (s *site) jobOf(args ...string) (result, orchestrator.Job) {
+	s.t.Helper()
+	var passed []string
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, passed = args[:i], args[i:]
+	}
+	r := s.cli(slices.Concat(args, []string{"--wait", "--json"}, passed)...)
+	var j orchestrator.Job
+	if err := json.Unmarshal([]byte(r.stdout), &j); err != nil {
+		s.t.Fatalf("%v: %s", err, r)
+	}
+	return r, j
+}
+
+// playbookRun runs a playbook against tf:edge to its end.
+func (s *site) playbookRun(play string, flags ...string) (result, orchestrator.Job) {
+	s.t.Helper()
+	return s.jobOf(append([]string{"playbook", "run", play, "--inventory", "tf:edge"}, flags...)...)
+}
+
+// TestPlaybookRunFailsClosed: what names no machine, or not surely the right
+// ones, queues nothing; what met nobody is no success.
+func TestPlaybookRunFailsClosed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	s.workspace("edge", map[string]vars{})
+	log := filepath.Join(s.dir, "played")
+	play := s.playbook("site", rawPlay("tf:edge", "echo >>"+log))
+	refuses := func(code int, what string, parts ...string) {
+		t.Helper()
+		before := len(jsonOf[[]orchestrator.Job](s, "jobs", "list"))
+		s.fails(code, parts, "playbook", "run", play, "--inventory", "tf:edge")
+		s.holds(len(jsonOf[[]orchestrator.Job](s, "jobs", "list")) == before, what+" queues nothing")
+	}
+	s.fails(2, []string{"prod", "exocomp workspace"}, "playbook", "run", play, "--inventory", "tf:prod")
+	refuses(4, "an inventory that was never captured", "never captured", "exocomp workspace apply edge")
+	s.ok("workspace", "apply", "edge", "--wait")
+	refuses(4, "a hostless inventory", "names no hosts")
+	s.writeHosts("edge", thisMachine())
+	s.ok("workspace", "apply", "edge", "--wait")
+	file := jsonOf[rpc.InventoryView](s, "inventory", "show", "edge").Inventory.Path
+	content := s.read(file)
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(content, "here", "there")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refuses(4, "a tampered file", "differs from the ledger", "exocomp workspace refresh edge")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	refuses(4, "a lost file", "has lost its file", "exocomp workspace refresh edge")
+	s.ok("workspace", "refresh", "edge", "--wait")
+
+	r, j := s.playbookRun(play)
+	s.holds(r.code == 0 && j.Kind == orchestrator.JobPlaybookRun && j.State == orchestrator.JobSucceeded && j.Run == "", "a good one is a job of its own", r)
+	s.holds(s.read(log) == "\n", "and has played once", s.read(log))
+	typo := s.playbook("typo", rawPlay("tf:egde", "true"))
+	r, j = s.playbookRun(typo)
+	s.holds(r.code == 1 && strings.Contains(j.Failure.Message, "converged nobody") && strings.Contains(j.Failure.Message, "tf:egde"), "a typo in hosts: fails", r)
+	said := slices.ContainsFunc(s.events(), func(e orchestrator.Event) bool {
+		return e.Job == j.ID && e.Kind == orchestrator.EventJobFinished && strings.Contains(e.Message, "converged nobody")
+	})
+	s.holds(said, "the event says so")
+	s.holds(strings.Contains(s.ok("jobs", "show", string(j.ID)).stdout, "converged nobody"), "jobs show says so")
+	r, j = s.playbookRun(play, "--", "--limit", "elsewhere")
+	s.holds(r.code == 1 && strings.Contains(j.Failure.Message, "converged nobody") && strings.Contains(j.Failure.Message, "--limit elsewhere"), "a disjoint --limit fails", r)
+	s.fails(2, []string{"--inventory", "cannot be passed"}, "playbook", "run", play, "--inventory", "tf:edge", "--", "--inventory", "x")
+	s.fails(2, []string{"--become", "cannot be passed"}, "playbook", "run", play, "--inventory", "tf:edge", "--", "--become")
+	s.fails(2, []string{"--inventory is missing"}, "playbook", "run", play)
+	s.fails(2, []string{"no playbook at"}, "playbook", "run", play+"x", "--inventory", "tf:edge")
+}
+
+// TestPlaybookRuleAndTurn: a rule of exocomp.hcl is part of the job; plays of one
+// inventory never overlap; a crash of the machine leaves one to be redriven.
+func TestPlaybookRuleAndTurn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	g := s.gate("play")
+	play := s.playbook("site", rawPlay("tf:edge", g.line()))
+	s.writeFile("exocomp.hcl", s.read(s.config)+"playbook \""+play+"\" {\n  egress = [8443]\n}\n")
+	s.start()
+	s.workspace("edge", thisMachine())
+	s.ok("workspace", "apply", "edge", "--wait")
+	first := strings.TrimSpace(s.ok("playbook", "run", play, "--inventory", "tf:edge", "--egress", "5432", "--", "-v").stdout)
+	g.await(1)
+	shown := s.ok("jobs", "show", first).stdout
+	s.holds(strings.Contains(shown, "--egress 5432 --egress 8443 -- --verbose"), "the job shows its flags and what the rule grants", shown)
+	second := strings.TrimSpace(s.ok("playbook", "run", play, "--inventory", "edge").stdout)
+	s.holds(jsonOf[orchestrator.Job](s, "jobs", "show", second).State == orchestrator.JobQueued, "a second play of the inventory waits")
+	s.crash()
+	s.awaitEvent("the adoption", func(e orchestrator.Event) bool {
+		return e.Kind == orchestrator.EventJobAdopted && string(e.Job) == first
+	})
+	s.holds(jsonOf[orchestrator.Job](s, "jobs", "show", first).State == orchestrator.JobRunning, "a crash of the daemon cuts no play short")
+
+	// The machine dies: daemon, supervisor and tool.
+	p := s.supervised()
+	s.daemon.kill()
+	p.Supervisor.kill(t)
+	p.Tool.kill(t)
+	s.start()
+	s.awaitEvent("the interruption", func(e orchestrator.Event) bool {
+		return e.Kind == orchestrator.EventJobInterrupted && string(e.Job) == first
+	})
+	g.await(2) // the second's turn
+	redriven := strings.TrimSpace(s.ok("jobs", "redrive", first).stdout)
+	again := strings.TrimSpace(s.ok("jobs", "redrive", first).stdout)
+	s.holds(redriven == again && redriven != first, "redrive makes one new job", redriven, again)
+	g.open()
+	s.awaitEvent("the end of the redriven job", func(e orchestrator.Event) bool {
+		return e.Kind == orchestrator.EventJobFinished && string(e.Job) == redriven
+	})
+	j := jsonOf[orchestrator.Job](s, "jobs", "show", redriven)
+	s.holds(j.State == orchestrator.JobSucceeded && string(j.Redrives) == first && slices.Equal(j.Spec.Egress, []int{5432, 8443}), "and it does the work", j)
+	s.holds(strings.Contains(s.ok("jobs", "logs", redriven).stdout, "Line 1"), "its log is there")
+}
+
+// TestPlaybookRunAdmits: hosts that an apply added are admitted within the job,
+// with the settings of the newest succeeded chain.
+func TestPlaybookRunAdmits(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	web1, web2 := s.host("web1"), s.host("web2")
+	web3 := s.hostWith(nethost.HostOptions{Name: "web3", LateSSHD: true})
+	s.start()
+	s.workspace("edge", map[string]vars{"web1": hostVars(web1)})
+	g := s.hostGate(web2, "onboard")
+	onboarding := s.playbook("onboard", rawPlay("web1", "true")+rawPlay("web2:web3", g.line()))
+	play := s.playbook("site", rawPlay("tf:edge", "echo $(hostname) >>/tmp/played"))
+	s.converge("edge", play, "--onboard-playbook", onboarding, "--ssh-wait", "3s")
+	added := map[string]vars{"web1": hostVars(web1), "web2": hostVars(web2)}
+	s.writeHosts("edge", added)
+	s.ok("workspace", "apply", "edge", "--wait")
+	shown := s.ok("inventory", "show", "edge").stderr
+	s.holds(strings.Contains(shown, "3s") && strings.Contains(shown, onboarding) && strings.Contains(shown, s.lab.Key().Path),
+		"inventory show says how hosts are admitted", shown)
+
+	r, j := s.playbookRun(play, "--no-admit")
+	s.holds(r.code == 4 && strings.Contains(j.Failure.Message, "web2") && !strings.Contains(j.Failure.Message, "web1"), "--no-admit fails naming the host", r)
+	r, j = s.playbookRun(play, "--", "--check")
+	s.holds(r.code == 4 && strings.Contains(j.Failure.Message, "--check"), "--check admits nobody", r)
+	s.holds(len(web2.Logins()) == 0 && len(s.pins()) == 1, "web2 was not touched", web2.Logins(), s.pins())
+	before := s.fileOn(web1, "/tmp/played")
+	r, _ = s.playbookRun(play, "--no-admit", "--", "--limit", "web1")
+	s.holds(r.code == 0 && s.fileOn(web1, "/tmp/played") == before+"web1\n", "a --limit without it needs no admission", r)
+
+	id := strings.TrimSpace(s.ok("playbook", "run", play, "--inventory", "tf:edge").stdout)
+	g.await(1)
+	s.crash()
+	s.awaitEvent("the adoption", func(e orchestrator.Event) bool { return e.Kind == orchestrator.EventJobAdopted && string(e.Job) == id })
+	g.open()
+	s.awaitEvent("the end", func(e orchestrator.Event) bool { return e.Kind == orchestrator.EventJobFinished && string(e.Job) == id })
+	j = jsonOf[orchestrator.Job](s, "jobs", "show", id)
+	s.holds(j.State == orchestrator.JobSucceeded, "a crash of the daemon while it onboards is survived", j.Failure)
+	g.ran(1)
+	s.holds(s.fileOn(web2, "/tmp/played") == "web2\n" && s.fileOn(web1, "/tmp/played") == before+"web1\nweb1\n", "both have converged")
+	s.holdsInventoryLogin(web2, "edge", "web2")
+
+	added["web3"] = hostVars(web3)
+	s.writeHosts("edge", added)
+	s.ok("workspace", "apply", "edge", "--wait")
+	r, j = s.playbookRun(play)
+	s.holds(r.code == 1 && strings.Contains(j.Failure.Message, "web3") && strings.Contains(j.Failure.Message, "within 3s"), "a silent host fails the job by name", r)
+	s.holds(s.fileOn(web2, "/tmp/played") == "web2\n", "and nothing is played")
+	r, j = s.playbookRun(play, "--keep-going")
+	s.holds(r.code == 1 && strings.Contains(j.Failure.Message, "the play did its work on the others; not admitted: ") && strings.Contains(j.Failure.Message, "web3"), "--keep-going names it", r)
+	s.holds(s.fileOn(web2, "/tmp/played") == "web2\nweb2\n", "and the others converge")
+	states := map[string]orchestrator.HostState{}
+	for _, h := range j.Report.Hosts {
+		states[h.Name] = h.State
+	}
+	s.holds(states["web1"] == orchestrator.HostChanged && states["web2"] == orchestrator.HostChanged && states["web3"] == orchestrator.HostWaiting, "each host has its line", j.Report)
+
+	if err := web1.RotateHostKeys(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before, logins := s.fileOn(web1, "/tmp/played"), len(web1.Logins())
+	r, j = s.playbookRun(play, "--keep-going")
+	s.holds(r.code == 1 && strings.Contains(j.Failure.Message, "web1") && strings.Contains(j.Failure.Message, "key") && strings.Contains(j.Failure.Message, "web3"), "a host whose key changed is named", r)
+	s.holds(s.fileOn(web1, "/tmp/played") == before && len(web1.Logins()) == logins, "nothing is pushed to it")
+	s.holds(s.fileOn(web2, "/tmp/played") == "web2\nweb2\nweb2\n", "the others converge")
+}
