@@ -288,3 +288,25 @@ func TestOnlyFilesAreLookedInto(t *testing.T) {
 		t.Errorf("a named pipe: %v, want an error that names it", err)
 	}
 }
+
+// What is left out stays out whatever limit a person gave, and Ansible divides
+// one with a comma in it at its commas alone.
+func TestALimitIsLimitedFurther(t *testing.T) {
+	for limit, want := range map[string]string{
+		"":          "all:@/w/limit",
+		"web1":      "web1:@/w/limit",
+		"web:!db":   "web:!db:@/w/limit",
+		"web,db":    "web,db,@/w/limit",
+		"web,&old":  "web,&old,@/w/limit",
+		"@mine.txt": "@mine.txt:@/w/limit",
+	} {
+		argv := []string{"ansible-playbook", "--check"}
+		if limit != "" {
+			argv = append(argv, "--limit="+limit)
+		}
+		got := limitFurther(argv, "/w/limit")
+		if want := []string{"ansible-playbook", "--check", "--limit", want}; !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", limit, got, want)
+		}
+	}
+}

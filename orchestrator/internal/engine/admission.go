@@ -204,7 +204,7 @@ func limitOf(args []string) string {
 // refused fails where hosts are not to be admitted: that is asked for, or the
 // play only checks, which must change nothing.
 func refused(j orchestrator.Job, hosts []inventory.Host) orchestrator.Outcome {
-	why := ""
+	var why string
 	switch {
 	case j.Spec.NoAdmit:
 		why = "--no-admit"
