@@ -107,7 +107,7 @@ func program(t *testing.T, dir, name string, args ...string) {
 func TestExamplesAreValid(t *testing.T) {
 	t.Parallel()
 	examples := filepath.Join(repository, "examples")
-	if code, out := (&site{t: t, dir: examples, env: os.Environ()}).tofu("fmt", "-check", "-recursive"); code != 0 {
+	if code, out := (&site{t: t, dir: examples, env: os.Environ(), process: true}).tofu("fmt", "-check", "-recursive"); code != 0 {
 		t.Errorf("tofu fmt would change: %s", out)
 	}
 	dirs, err := filepath.Glob(filepath.Join(examples, "*", "main.tf"))
@@ -122,7 +122,7 @@ func TestExamplesAreValid(t *testing.T) {
 			if err := os.CopyFS(filepath.Join(s.dir, name), os.DirFS(filepath.Dir(main))); err != nil {
 				t.Fatal(err)
 			}
-			s.dir = filepath.Join(s.dir, name)
+			s.dir, s.process = filepath.Join(s.dir, name), true
 			if code, out := s.tofu("validate", "-no-color"); code != 0 {
 				t.Error(out)
 			}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ func TestSecretsAreWrittenNowhere(t *testing.T) {
 	s := newSite(t,
 		`variable "password" {`, `  type = string`, `  ephemeral = true`, `}`,
 		edge(`  secrets_wo = { DB_PASSWORD = var.password }`, `  secrets_wo_version = "1"`))
+	s.process = true
 	log := filepath.Join(s.dir, "trace.log")
 	s.env = append(s.env, "TF_LOG=TRACE", "TF_LOG_PATH="+log, "TF_VAR_password="+canary)
 	out := s.plan(true, "-out=saved")
@@ -67,9 +69,13 @@ func TestTheVersionOfTheSecretsIsWhatChanges(t *testing.T) {
 	}
 }
 
-func TestMistakesFailThePlanWithTheirPlace(t *testing.T) {
+// TestMistakesAreFoundWithTheirPlace puts each mistake into a resource of its own,
+// and asks once.
+func TestMistakesAreFoundWithTheirPlace(t *testing.T) {
 	t.Parallel()
-	unknown := `resource "terraform_data" "later" { input = "x" }`
+	blocks := []string{`resource "terraform_data" "later" { input = "x" }`}
+	base := []string{`  workspace = "edge"`, `  playbook = abspath("play/site.yml")`, `  inventory = { web1 = { ansible_host = "192.0.2.11" } }`}
+	says := map[string][]string{}
 	for name, test := range map[string]struct {
 		lines string
 		says  []string
@@ -106,24 +112,50 @@ func TestMistakesFailThePlanWithTheirPlace(t *testing.T) {
 		"wait":                   {`ssh_wait = "5 minutes"`, []string{"is no duration above 0s"}},
 		"relative key file":      {`ssh_identities = ["id_ed25519"]`, []string{"is no absolute path"}},
 		"home":                   {`onboard_playbook = "~/onboard.yml"`, []string{"~ is not expanded", "pathexpand"}},
-		"directory":              {`onboard_playbook = "play"`, []string{"is a directory"}},
 		"workspace":              {`workspace = "all"`, []string{"Invalid value"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			base := []string{`  workspace = "edge"`, `  playbook = "play/site.yml"`, `  inventory = { web1 = { ansible_host = "192.0.2.11" } }`}
-			set, _, _ := strings.Cut(test.lines, " ")
-			kept := []string{`resource "exocomp_provision" "this" {`}
-			for _, l := range base {
-				if !strings.HasPrefix(strings.TrimSpace(l), set+" ") {
-					kept = append(kept, l)
+		label := strings.NewReplacer(" ", "_", "'", "").Replace(name)
+		blocks = append(blocks, fmt.Sprintf(`resource "exocomp_provision" %q {`, label))
+		set, _, _ := strings.Cut(test.lines, " ")
+		for _, l := range base {
+			if !strings.HasPrefix(strings.TrimSpace(l), set+" ") {
+				blocks = append(blocks, l)
+			}
+		}
+		blocks = append(blocks, "  "+test.lines, "}")
+		says["exocomp_provision."+label] = test.says
+	}
+	s := newSite(t, blocks...)
+	_, out := s.tofu("validate", "-json")
+	var found struct {
+		Diagnostics []struct{ Summary, Detail, Address string }
+	}
+	if err := json.Unmarshal([]byte(out), &found); err != nil {
+		t.Fatal(err, out)
+	}
+	said := map[string]string{}
+	for _, d := range found.Diagnostics {
+		said[d.Address] += d.Summary + " " + flat(d.Detail) + "\n"
+	}
+	for address, parts := range says {
+		t.Run(address, func(t *testing.T) {
+			for _, part := range parts {
+				if !strings.Contains(said[address], part) {
+					t.Errorf("it does not say %q: %q", part, said[address])
 				}
 			}
-			s := newSite(t, unknown, lines(append(kept, "  "+test.lines, "}")...))
-			s.fails([]string{"plan"}, test.says...)
-			s.runs()
 		})
 	}
+	s.runs()
+}
+
+// TestAPlaybookThatIsADirectoryFailsThePlan holds that files are looked at by the
+// plan, where they may still be written.
+func TestAPlaybookThatIsADirectoryFailsThePlan(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, edge(`  onboard_playbook = abspath("play")`))
+	s.fails([]string{"plan"}, "is a directory")
+	s.runs()
 }
 
 func TestNamesOfHostsAndFlagsAreNoSecrets(t *testing.T) {
@@ -131,7 +163,7 @@ func TestNamesOfHostsAndFlagsAreNoSecrets(t *testing.T) {
 	s := newSite(t, lines(
 		`resource "exocomp_provision" "this" {`,
 		`  workspace = "edge"`,
-		`  playbook = "play/site.yml"`,
+		`  playbook = abspath("play/site.yml")`,
 		`  ssh_identities = ["/etc/exocomp/id_ed25519"]`,
 		`  vars = { password_authentication = false }`,
 		`  inventory = {`,
@@ -154,7 +186,7 @@ func TestAddressesThatAreKnownAfterApply(t *testing.T) {
 		`}`,
 		`resource "exocomp_provision" "this" {`,
 		`  workspace = "edge"`,
-		`  playbook = "play/site.yml"`,
+		`  playbook = abspath("play/site.yml")`,
 		`  inventory = { for name, m in terraform_data.machine : name => {`,
 		`    ansible_host = m.output, ansible_port = 22, weight = 1.5, big = 12345678901234567890123, labels = ["a", { b = null }]`,
 		`  } }`,
@@ -178,7 +210,7 @@ func TestAHostThatIsWrongOnlyAtApply(t *testing.T) {
 		`resource "terraform_data" "machine" { input = "" }`,
 		`resource "exocomp_provision" "this" {`,
 		`  workspace = "edge"`,
-		`  playbook = "play/site.yml"`,
+		`  playbook = abspath("play/site.yml")`,
 		`  inventory = { web1 = { ansible_host = terraform_data.machine.output } }`,
 		`}`))
 	s.plan(true)
@@ -195,7 +227,7 @@ func TestAPlaybookThatTheConfigurationWrites(t *testing.T) {
 		`}`,
 		`resource "exocomp_provision" "this" {`,
 		`  workspace = "edge"`,
-		`  playbook = "made/site.yml"`,
+		`  playbook = abspath("made/site.yml")`,
 		`  inventory = { web1 = { ansible_host = "192.0.2.11" } }`,
 		`  depends_on = [terraform_data.playbook]`,
 		`}`))
@@ -239,7 +271,7 @@ func TestASecondResourceOfTheWorkspaceIsRefused(t *testing.T) {
 
 func TestTheRegisteredWorkspaceIsAppliedWithoutAnInventory(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, lines(`resource "exocomp_provision" "this" {`, `  workspace = "edge"`, `  playbook = "play/site.yml"`, `}`))
+	s := newSite(t, lines(`resource "exocomp_provision" "this" {`, `  workspace = "edge"`, `  playbook = abspath("play/site.yml")`, `}`))
 	s.apply()
 	s.plan(false)
 	if s.daemon.lastAsked().Inventory != nil {
@@ -324,9 +356,11 @@ func TestFleetKey(t *testing.T) {
 func TestTheSettingsOfTheProviderComeFirst(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, edge())
+	s.process = true
 	s.env = append(s.env, "EXOCOMP_SOCKET=/nowhere", "EXOCOMP_TOKEN_FILE=/nowhere")
+	s.write("daemon.tf", "")
 	s.fails(applyArgs, "/nowhere")
-	s.write("settings.tf", fmt.Sprintf("provider \"exocomp\" {\n  socket = %q\n  token_file = %q\n}\n",
+	s.write("daemon.tf", fmt.Sprintf("provider \"exocomp\" {\n  socket = %q\n  token_file = %q\n}\n",
 		s.daemon.server.Socket, s.daemon.server.TokenFile(rpc.RoleOperator)))
 	s.apply()
 	s.runs(1)

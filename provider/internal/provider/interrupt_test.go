@@ -52,6 +52,7 @@ func TestTwiceInterruptedOrKilledTheNextApplyFollows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, edge())
+			s.process = true
 			s.hold(true)
 			cmd, _ := s.start()
 			s.running(1)
@@ -120,6 +121,7 @@ func TestPreventDestroyIsAnsweredByUntaint(t *testing.T) {
 func TestADeferredRunIsAWarning(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, edge())
+	s.process = true
 	s.env = append(s.env, attemptEnv+"=attempt-token")
 	s.daemon.set(func() { s.daemon.deferred, s.daemon.held = true, true })
 	s.says(s.apply(), "Warning: Run "+digits(1)+" goes on after this apply", "exocomp provision status "+digits(1))

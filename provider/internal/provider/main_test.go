@@ -51,7 +51,7 @@ func prepare(scratch string) error {
 		return fmt.Errorf("no tofu: run make setup: %w", err)
 	}
 	bin := filepath.Join(scratch, "bin")
-	build := exec.CommandContext(context.Background(), goPath, "build", "-buildvcs=false",
+	build := exec.CommandContext(context.Background(), goPath, "build", "-buildvcs=false", "-ldflags=-s -w",
 		"-o", filepath.Join(bin, "terraform-provider-exocomp"), "../../cmd/terraform-provider-exocomp")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)

@@ -160,49 +160,6 @@ func TestApplyProvisionsAndTheNextPlanIsEmpty(t *testing.T) {
 	}
 }
 
-func TestEachInputIsAnUpdateInPlaceWithARunOfItsOwn(t *testing.T) {
-	t.Parallel()
-	a := newAcceptance(t)
-	onboard := filepath.Join(a.dir, "onboard.yml")
-	a.write("onboard.yml", "- hosts: all\n")
-	update := func(change config.Variables, before func()) resource.TestStep {
-		return a.does(plancheck.ResourceActionUpdate, change, before)
-	}
-	with := config.Variables{}
-	and := func(name string, value config.Variable) config.Variables {
-		with[name] = value
-		return mapsClone(with)
-	}
-	a.run(
-		a.does(plancheck.ResourceActionCreate, nil, nil),
-		update(nil, func() { a.write("site.yml", "- hosts: all\n  become: true\n") }),
-		update(nil, func() { a.write("roles/web/tasks/main.yml", "[]\n") }),
-		update(and("vars", config.ObjectVariable(map[string]config.Variable{
-			"ports": config.TupleVariable(config.IntegerVariable(80), config.FloatVariable(0.1)), "tls": config.BoolVariable(true),
-			"nested": config.ObjectVariable(map[string]config.Variable{"a": config.StringVariable("<{{ b }}>")}),
-		})), nil),
-		update(and("triggers", config.MapVariable(map[string]config.Variable{"image": config.StringVariable("1")})), nil),
-		update(and("secrets_version", config.StringVariable("2")), nil),
-		update(and("onboard_playbook", config.StringVariable(onboard)), nil),
-		update(and("inventory", config.ObjectVariable(map[string]config.Variable{
-			"all": config.ObjectVariable(map[string]config.Variable{"hosts": config.ObjectVariable(map[string]config.Variable{
-				"web1": config.ObjectVariable(map[string]config.Variable{"ansible_host": config.StringVariable("192.0.2.11")}),
-			})}),
-		})), nil),
-	)
-	a.runs(1, 1, 1, 1, 1, 1, 1, 1)
-	got := a.daemon.lastAsked()
-	if want := `{"nested":{"a":"<{{ b }}>"},"ports":[80,0.1],"tls":true}`; string(got.Spec.Vars) != want {
-		t.Errorf("vars %s, want %s", got.Spec.Vars, want)
-	}
-	if want := `{"all":{"hosts":{"web1":{"ansible_host":"192.0.2.11"}}}}`; string(got.Inventory.Tree) != want {
-		t.Errorf("tree %s, want %s", got.Inventory.Tree, want)
-	}
-	if got.Spec.Revision == "" || got.Spec.OnboardPlaybook == nil {
-		t.Errorf("asked for %+v", got.Spec)
-	}
-}
-
 func TestAnotherWorkspaceNameReplaces(t *testing.T) {
 	t.Parallel()
 	a := newAcceptance(t)
@@ -215,123 +172,20 @@ func TestAnotherWorkspaceNameReplaces(t *testing.T) {
 	}
 }
 
-func TestAFailedRunFailsTheApplyAndTheNextResumesIt(t *testing.T) {
+func TestAFailedCreateIsResumedByTheNext(t *testing.T) {
 	t.Parallel()
 	const says = `(?s)run_0{25}1.*failed.*step 4, ansible-play.*1 of 2 hosts failed.*task\s+"install\s+nginx".*` +
-		`host web1: failed: no\s+package\s+nginx.*fatal: \[web1\].*exocomp\s+provision\s+logs\s+run_0{25}1.*correct\s+site.yml`
-	fail := func(a *acceptance) func() {
-		return func() { a.daemon.set(func() { a.daemon.failAt = orchestrator.StepAnsiblePlay }) }
-	}
-	mend := func(a *acceptance) func() {
-		return func() {
+		`host web1: failed: no\s+package\s+nginx.*fatal: \[web1\].*exocomp\s+provision\s+logs\s+run_0{25}1.*correct\s+site.yml.*tainted.*tofu\s+untaint\s+ADDRESS`
+	a := newAcceptance(t)
+	a.run(
+		a.fails(nil, func() { a.daemon.set(func() { a.daemon.failAt = orchestrator.StepAnsiblePlay }) }, says),
+		a.does(plancheck.ResourceActionReplace, nil, func() {
 			a.write("site.yml", "- hosts: all # mended\n")
 			a.daemon.set(func() { a.daemon.failAt = "" })
-		}
-	}
-	t.Run("create", func(t *testing.T) {
-		t.Parallel()
-		a := newAcceptance(t)
-		a.run(
-			a.fails(nil, fail(a), says+`.*tainted.*tofu\s+untaint\s+ADDRESS`),
-			a.does(plancheck.ResourceActionReplace, nil, mend(a)),
-		)
-		a.runs(2)
-		if e := a.daemon.ends[0]; !e.Owner.IsZero() || e.Run == "" {
-			t.Errorf("the tainted resource ended by %+v, want its run, since OpenTofu drops its token", e)
-		}
-	})
-	t.Run("update", func(t *testing.T) {
-		t.Parallel()
-		a := newAcceptance(t)
-		changed := config.Variables{"triggers": config.MapVariable(map[string]config.Variable{"n": config.StringVariable("2")})}
-		a.run(
-			a.does(plancheck.ResourceActionCreate, nil, nil),
-			a.fails(changed, fail(a), `(?s)run_0{25}2.*step 4`),
-			a.fails(changed, nil, `(?s)run_0{25}2.*step 4`), // the failure itself is what is to be done
-			a.does(plancheck.ResourceActionUpdate, changed, mend(a)),
-		)
-		a.runs(1, 3)
-	})
-}
-
-func TestATimeoutLeavesTheRunToTheNextApply(t *testing.T) {
-	t.Parallel()
-	a := newAcceptance(t)
-	hold := func(held bool) func() { return func() { a.daemon.set(func() { a.daemon.held = held }) } }
-	a.run(
-		a.fails(config.Variables{"timeout": config.StringVariable("1s")}, hold(true),
-			`(?s)Run run_0{25}1 did not end within 1s.*goes\s+on.*timeouts = \{ create`),
-		a.does(plancheck.ResourceActionReplace, nil, hold(false)),
+		}),
 	)
-	a.runs(1)
-}
-
-func TestTheDaemonMayBeAwayButForApply(t *testing.T) {
-	t.Parallel()
-	a := newAcceptance(t)
-	stop := func() { a.daemon.server.Stop() }
-	planOnly := a.step(nil, resource.TestStep{PreConfig: stop, PlanOnly: true})
-	a.run(
-		a.does(plancheck.ResourceActionCreate, nil, nil),
-		planOnly,
-		a.fails(config.Variables{"triggers": config.MapVariable(map[string]config.Variable{"n": config.StringVariable("2")})}, nil,
-			`could not be provisioned`),
-		a.step(nil, resource.TestStep{Destroy: true}), // without a leave play
-	)
-	if len(a.daemon.ends) != 0 {
-		t.Errorf("ended %+v", a.daemon.ends)
+	a.runs(2)
+	if e := a.daemon.ends[0]; !e.Owner.IsZero() || e.Run == "" {
+		t.Errorf("the tainted resource ended by %+v, want its run, since OpenTofu drops its token", e)
 	}
-}
-
-func TestAnUnknownRunIsNoReasonToCreateAgain(t *testing.T) {
-	t.Parallel()
-	a := newAcceptance(t)
-	a.run(
-		a.does(plancheck.ResourceActionCreate, nil, nil),
-		a.empty(nil, func() { a.daemon.set(func() { a.daemon.runs = nil }) }),
-	)
-}
-
-func TestTheLeavePlayRunsAtDestroy(t *testing.T) {
-	t.Parallel()
-	a := newAcceptance(t)
-	a.write("leave.yml", "- hosts: all\n")
-	leave := config.Variables{
-		"destroy_playbook": config.StringVariable(filepath.Join(a.dir, "leave.yml")),
-		"vars":             config.ObjectVariable(map[string]config.Variable{"zone": config.StringVariable("a")}),
-	}
-	failed := a.step(leave, resource.TestStep{
-		Destroy: true,
-		PreConfig: func() {
-			a.daemon.set(func() { a.daemon.leaves = orchestrator.Errorf(orchestrator.CodeFailed, "host web1 is unreachable") })
-		},
-		ExpectError: regexp.MustCompile(`(?s)leave play.*failed.*host web1 is unreachable.*exocomp jobs logs\s+job_0{25}2`),
-	})
-	away := a.step(leave, resource.TestStep{
-		Destroy: true, PreConfig: func() { a.daemon.server.Stop() },
-		ExpectError: regexp.MustCompile(`(?s)leave play needs the daemon`),
-	})
-	a.run(
-		a.does(plancheck.ResourceActionCreate, leave, nil),
-		failed,
-		away,
-		a.step(leave, resource.TestStep{Destroy: true, PreConfig: func() {
-			a.daemon.server.Start()
-			a.daemon.set(func() { a.daemon.leaves = nil })
-		}}),
-	)
-	if n := len(a.daemon.ends); n != 2 {
-		t.Fatalf("asked %d times, want 2", n)
-	}
-	if l := a.daemon.ends[1].Leave; l == nil || l.Playbook.Entry != "leave.yml" || string(l.Vars) != `{"zone":"a"}` {
-		t.Errorf("left with %+v", l)
-	}
-}
-
-func mapsClone(v config.Variables) config.Variables {
-	c := config.Variables{}
-	for name, value := range v {
-		c[name] = value
-	}
-	return c
 }

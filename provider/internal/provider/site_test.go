@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,6 +22,9 @@ type site struct {
 	dir    string
 	env    []string
 	tool   string // what is run in place of tofu, or empty
+	// process has tofu start the built provider, as it does for people and in a
+	// benchmark; otherwise the test's own process serves it, in half the time.
+	process bool
 }
 
 // newSite makes a root module of a configuration, with a playbook in a tree of its
@@ -32,6 +36,7 @@ func newSite(t testing.TB, configuration ...string) *site {
 	s.env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+cliConfig, "TF_IN_AUTOMATION=1",
 		"EXOCOMP_SOCKET="+d.server.Socket)
 	s.write("main.tf", lines(configuration...))
+	s.write("daemon.tf", fmt.Sprintf("provider \"exocomp\" {\n  socket = %q\n}\n", d.server.Socket))
 	s.write("play/ansible.cfg", "")
 	s.write("play/site.yml", "- hosts: all\n")
 	return s
@@ -42,7 +47,7 @@ func edge(more ...string) string {
 	return lines(append(append([]string{
 		`resource "exocomp_provision" "this" {`,
 		`  workspace = "edge"`,
-		`  playbook  = "play/site.yml"`,
+		`  playbook  = abspath("play/site.yml")`,
 		`  inventory = { web1 = { ansible_host = "192.0.2.11" } }`,
 	}, more...), "}")...)
 }
@@ -75,6 +80,9 @@ func (s *site) command(args ...string) (*exec.Cmd, *bytes.Buffer) {
 	}
 	cmd := exec.CommandContext(s.t.Context(), tool, args...)
 	cmd.Dir, cmd.Env = s.dir, s.env
+	if t, ok := s.t.(*testing.T); ok && !s.process {
+		cmd.Env = append(slices.Clone(s.env), reattached(t))
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// The provider would keep the pipes open when tofu is killed.
 	cmd.WaitDelay = 10 * time.Second

@@ -18,7 +18,7 @@ func TestTerraformDoesTheSame(t *testing.T) {
 	s := newSite(t,
 		`variable "password" {`, `  type = string`, `  ephemeral = true`, `  default = "`+canary+`"`, `}`,
 		edge(`  secrets_wo = { DB_PASSWORD = var.password }`, `  vars = { ports = [80, 0.1], nested = { a = null } }`))
-	s.tool = terraform
+	s.tool, s.process = terraform, true
 
 	s.daemon.set(func() { s.daemon.failAt = "ansible-play" })
 	s.fails(applyArgs, "step 4, ansible-play", "untaint ADDRESS")
