@@ -156,7 +156,9 @@ func (h *Handler) plan(ctx context.Context, a *jobs.Attempt) (work, error) {
 		if err != nil {
 			return w, err
 		}
-		w.chain, spec = &run, run.Spec
+		// The step fails all the same where one host does, but it is done with the
+		// others: a resume of the failed ones leaves them out.
+		w.chain, spec, w.keepGoing = &run, run.Spec, true
 	} else {
 		newest, err := Settings(ctx, h.Ledger, a.Job.Workspace)
 		if err != nil {
