@@ -26,6 +26,7 @@ type ensuring struct {
 	create bool
 
 	answered bool             // the daemon took the request
+	heard    chan struct{}    // closed then
 	run      orchestrator.Run // does the resource's work; zero while none does
 	waiting  orchestrator.Run // must end first; zero where none must
 	deferred bool             // the run goes on when the caller's own job has ended
@@ -44,7 +45,9 @@ func (e *ensuring) ensure(ctx context.Context, plan *provisionModel, secrets typ
 	c, err := e.daemon.insist(limited, func(c *rpc.Client) error { return upload(limited, c, plan, &req.Spec) })
 	if err == nil {
 		defer c.Close()
-		err = c.EnsureRun(limited, req, func(step orchestrator.Ensured) error {
+		asking, end := e.untilHeard(limited)
+		defer end()
+		err = c.EnsureRun(asking, req, func(step orchestrator.Ensured) error {
 			e.note(ctx, step)
 			return nil
 		})
@@ -67,6 +70,29 @@ func (e *ensuring) ensure(ctx context.Context, plan *provisionModel, secrets typ
 		return true
 	}
 	return e.run.ID != ""
+}
+
+// hearing is how long an apply that was interrupted still listens for the first
+// answer: the daemon may have begun a run of which nobody would hear.
+const hearing = 2 * time.Second
+
+// untilHeard returns a context that ends with ctx, or where the daemon has not
+// answered yet, as soon as it has, but within [hearing].
+func (e *ensuring) untilHeard(ctx context.Context) (context.Context, context.CancelFunc) {
+	e.heard = make(chan struct{})
+	asking, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		defer cancel()
+		select {
+		case <-e.heard:
+		case <-asking.Done():
+		case <-time.After(hearing):
+		}
+	})
+	return asking, func() {
+		stop()
+		cancel()
+	}
 }
 
 // request returns what plan describes, but for the playbooks.
@@ -130,7 +156,10 @@ func upload(ctx context.Context, c *rpc.Client, plan *provisionModel, spec *orch
 
 // note keeps what the daemon said last.
 func (e *ensuring) note(ctx context.Context, step orchestrator.Ensured) {
-	e.answered = true
+	if !e.answered {
+		e.answered = true
+		close(e.heard)
+	}
 	e.deferred = step.Deferred
 	if step.Waiting {
 		e.waiting, e.run = step.Run, orchestrator.Run{}
