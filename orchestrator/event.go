@@ -45,6 +45,7 @@ const (
 	EventProvisionTaken     EventKind = "provision.taken" // a resource has the workspace now
 	EventProvisionReleased  EventKind = "provision.released"
 	EventProvisionEnded     EventKind = "provision.ended"
+	EventPlaybooksVendored  EventKind = "playbooks.vendored"
 	EventScheduleAdded      EventKind = "schedule.added"
 	EventScheduleChanged    EventKind = "schedule.changed"
 	EventSchedulePaused     EventKind = "schedule.paused"

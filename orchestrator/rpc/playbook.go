@@ -12,6 +12,16 @@ type Playbooks interface {
 	// SubmitPlaybook queues a [orchestrator.JobPlaybookRun]. inventory is
 	// `tf:<workspace>`, or the workspace's name.
 	SubmitPlaybook(ctx context.Context, key, inventory string, spec orchestrator.JobSpec) (orchestrator.Job, error)
+	// VendorRequirements installs the collections and roles of a requirements
+	// file, which is part of an uploaded snapshot, in place of those before.
+	VendorRequirements(ctx context.Context, requirements orchestrator.PlaybookRef) (Vendored, error)
+}
+
+// Vendored is what was installed for every later play.
+type Vendored struct {
+	Dir         string   `json:"dir"`         // on the daemon's host
+	Collections []string `json:"collections"` // `namespace.name version`, sorted
+	Roles       []string `json:"roles"`
 }
 
 type playbookServer struct {
@@ -28,6 +38,20 @@ func (s playbookServer) SubmitPlaybook(ctx context.Context, req *exocompv1.Submi
 		return nil, err
 	}
 	return &exocompv1.SubmitPlaybookResponse{Job: jobToWire(j)}, nil
+}
+
+func (s playbookServer) VendorRequirements(ctx context.Context, req *exocompv1.VendorRequirementsRequest) (*exocompv1.VendorRequirementsResponse, error) {
+	v, err := s.svc.VendorRequirements(ctx, playbookFromWire(req.GetRequirements()))
+	if err != nil {
+		return nil, err
+	}
+	return &exocompv1.VendorRequirementsResponse{Dir: v.Dir, Collections: v.Collections, Roles: v.Roles}, nil
+}
+
+// VendorRequirements implements [Playbooks].
+func (c *Client) VendorRequirements(ctx context.Context, requirements orchestrator.PlaybookRef) (Vendored, error) {
+	resp, err := c.stubs.playbooks.VendorRequirements(ctx, &exocompv1.VendorRequirementsRequest{Requirements: playbookToWire(&requirements)})
+	return Vendored{Dir: resp.GetDir(), Collections: resp.GetCollections(), Roles: resp.GetRoles()}, err
 }
 
 // SubmitPlaybook implements [Playbooks].

@@ -42,7 +42,8 @@ var methodRoles = map[string]Role{
 	exocompv1.ProvisionService_EnsureRun_FullMethodName:    RoleOperator,
 	exocompv1.ProvisionService_EndProvision_FullMethodName: RoleOperator,
 
-	exocompv1.PlaybookService_SubmitPlaybook_FullMethodName: RoleOperator,
+	exocompv1.PlaybookService_SubmitPlaybook_FullMethodName:     RoleOperator,
+	exocompv1.PlaybookService_VendorRequirements_FullMethodName: RoleOperator,
 
 	exocompv1.JobService_ListJobs_FullMethodName:   RoleOperator,
 	exocompv1.JobService_GetJob_FullMethodName:     RoleOperator,

@@ -1,11 +1,14 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -196,4 +199,111 @@ func TestPlaybookRunAdmits(t *testing.T) {
 	s.holds(r.code == 1 && strings.Contains(j.Failure.Message, "web1") && strings.Contains(j.Failure.Message, "key") && strings.Contains(j.Failure.Message, "web3"), "a host whose key changed is named", r)
 	s.holds(s.fileOn(web1, "/tmp/played") == before && len(web1.Logins()) == logins, "nothing is pushed to it")
 	s.holds(s.fileOn(web2, "/tmp/played") == "web2\nweb2\nweb2\n", "the others converge")
+}
+
+// TestPlaybookVendor: a play uses a vendored collection and a vendored role in a
+// network namespace of the daemon's that has no way out.
+func TestPlaybookVendor(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	s.workspace("edge", thisMachine())
+	s.ok("workspace", "apply", "edge", "--wait")
+	log := filepath.Join(s.dir, "played")
+	task := func(word string) string { return "- ansible.builtin.raw: " + quoteYAML("echo "+word+" >>"+log) + "\n" }
+	s.writeFile("src/tools/galaxy.yml", "namespace: acme\nname: tools\nversion: 1.2.3\nreadme: README.md\nauthors: [acme]\n")
+	s.writeFile("src/tools/README.md", "tools\n")
+	s.writeFile("src/tools/roles/hi/tasks/main.yml", task("collection"))
+	s.writeFile("src/greet/tasks/main.yml", task("role"))
+	s.writeFile("src/greet/meta/main.yml", "galaxy_info:\n  author: acme\n  description: greets\n  license: MIT\n  min_ansible_version: \"2.14\"\ndependencies: []\n")
+	s.runIn(filepath.Join(s.dir, "src/tools"), "ansible-galaxy", "collection", "build", "--output-path", filepath.Dir(s.writeFile("reqs/.keep", "")))
+	s.runIn(filepath.Join(s.dir, "src"), "tar", "-czf", filepath.Join(s.dir, "greet.tar.gz"), "greet")
+	s.writeFile("part/tasks/main.yml", task("git"))
+	s.writeFile("part/meta/main.yml", s.read(filepath.Join(s.dir, "src/greet/meta/main.yml")))
+	git := filepath.Join(s.dir, "part")
+	s.runIn(git, "git", "init", "-q", ".")
+	s.runIn(git, "git", "add", ".")
+	s.runIn(git, "git", "-c", "user.name=acme", "-c", "user.email=acme@example.org", "commit", "-qm", "part")
+	requirements := s.writeFile("reqs/requirements.yml", "collections:\n  - name: ./acme-tools-1.2.3.tar.gz\n    type: file\nroles:\n  - name: greet\n    src: file://"+s.dir+"/greet.tar.gz\n  - name: part\n    scm: git\n    src: file://"+git+"\n")
+
+	play := s.playbook("uses", "- hosts: tf:edge\n  gather_facts: false\n  roles:\n    - greet\n    - part\n    - acme.tools.hi\n")
+	r, j := s.playbookRun(play)
+	s.holds(r.code == 1 && strings.Contains(j.Failure.Message, "greet"), "before, the play does not find them", r)
+	v := jsonOf[rpc.Vendored](s, "playbook", "vendor", "--requirements", requirements)
+	s.holds(slices.Equal(v.Collections, []string{"acme.tools 1.2.3"}) && slices.Equal(v.Roles, []string{"greet", "part"}) && strings.HasPrefix(v.Dir, s.data()),
+		"all are vendored into the data directory", v)
+	for _, dir := range []string{"src", "reqs", "part"} { // nothing but the data directory is left
+		if err := os.RemoveAll(filepath.Join(s.dir, dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.stop()
+	s.offline()
+	r, j = s.playbookRun(play)
+	s.holds(r.code == 0 && s.read(log) == "role\ngit\ncollection\n", "without a network a play uses them", r, j.Failure)
+
+	broken := s.writeFile("reqs/requirements.yml", "roles:\n  - name: gone\n    src: file:///nonexistent/gone.tar.gz\n")
+	s.fails(1, []string{"ansible-galaxy could not install the roles", "gone"}, "playbook", "vendor", "--requirements", broken)
+	r, _ = s.playbookRun(play)
+	s.holds(r.code == 0, "what was vendored before is still there", r)
+	s.fails(2, []string{"--requirements is missing"}, "playbook", "vendor")
+	s.holds(slices.ContainsFunc(s.events(), func(e orchestrator.Event) bool {
+		return e.Kind == orchestrator.EventPlaybooksVendored && strings.Contains(e.Message, "acme.tools 1.2.3")
+	}), "an event says what was vendored")
+}
+
+// TestPlaybookVendorLeavesNothing: an ansible-galaxy that takes long ends with the
+// command that wanted it, and with the daemon.
+func TestPlaybookVendorLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	pipe := filepath.Join(s.dir, "pipe.tar.gz") // whoever opens it waits
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	requirements := s.writeFile("reqs/requirements.yml", "roles:\n  - name: slow\n    src: file://"+pipe+"\n")
+	galaxy := func() bool {
+		return slices.ContainsFunc(s.jobProcesses(), func(p process) bool { return strings.Contains(p.line, "ansible-galaxy") })
+	}
+	for _, end := range []func(stop func()){
+		func(stop func()) { stop() },
+		func(func()) { s.daemon.kill() },
+	} {
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan result, 1)
+		go func() { done <- s.cliContext(ctx, "playbook", "vendor", "--requirements", requirements) }()
+		s.await("ansible-galaxy", galaxy)
+		end(stop)
+		s.await("the end of ansible-galaxy", func() bool { return !galaxy() })
+		stop()
+		<-done
+	}
+	s.start()
+	left, err := os.ReadDir(filepath.Join(s.data(), "vendor"))
+	s.holds(err == nil && len(left) == 0, "nothing of it is left in the data directory", left, err)
+}
+
+// runIn runs a command that must succeed in a directory.
+func (s *site) runIn(dir string, argv ...string) {
+	s.t.Helper()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+s.dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("%v: %v\n%s", argv, err, out)
+	}
+}
+
+// offline starts a daemon in a network namespace of its own, in which nothing is
+// up; clients reach it all the same, by its socket.
+func (s *site) offline() {
+	s.t.Helper()
+	binary := s.binary
+	s.binary = s.writeFile("offline", "#!/bin/sh\nexec unshare --net "+binary+" \"$@\"\n")
+	if err := os.Chmod(s.binary, 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	s.start()
+	s.binary = binary
 }

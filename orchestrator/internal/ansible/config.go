@@ -94,12 +94,15 @@ func Settings(text string) map[string]map[string]string {
 // callbackPlugins returns where callback plugins are looked for without
 // exocomp: what the configuration says, else Ansible's default.
 func (c config) callbackPlugins() []string {
-	value := strings.TrimSpace(c.defaults["callback_plugins"])
-	if value == "" {
-		return []string{"/usr/share/ansible/plugins/callback"}
+	if dirs := c.paths("callback_plugins"); len(dirs) > 0 {
+		return dirs
 	}
-	var dirs []string
-	for d := range strings.SplitSeq(value, ":") {
+	return []string{"/usr/share/ansible/plugins/callback"}
+}
+
+// paths returns the directories of a setting, none where it is not set.
+func (c config) paths(key string) (dirs []string) {
+	for d := range strings.SplitSeq(strings.TrimSpace(c.defaults[key]), ":") {
 		d = strings.Trim(strings.TrimSpace(d), `"'`)
 		if d == "" {
 			continue

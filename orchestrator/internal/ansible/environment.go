@@ -8,7 +8,7 @@ import "strings"
 //
 // These variables beat the person's ansible.cfg, so only what exocomp needs is
 // named here.
-func environment(w work, cfg config, path string) []string {
+func environment(w work, cfg config, path, vendor string) []string {
 	env := append(baseEnv(w.home, w.temp, path),
 		"ANSIBLE_CALLBACK_PLUGINS="+strings.Join(append([]string{w.callbacks}, cfg.callbackPlugins()...), ":"),
 		// An inventory that cannot be read is otherwise a warning and exit code 0.
@@ -25,6 +25,7 @@ func environment(w work, cfg config, path string) []string {
 		"ANSIBLE_PARAMIKO_RECORD_HOST_KEYS=False",
 		"ANSIBLE_RETRY_FILES_ENABLED=0",
 	)
+	env = append(env, vendorPaths(cfg, vendor)...)
 	if cfg.path != "" {
 		env = append(env, "ANSIBLE_CONFIG="+cfg.path)
 	}

@@ -43,6 +43,9 @@ type Input struct {
 	// Without leaves hosts out of the run, also out of what a --limit among Args
 	// leaves of it. Only one of Hosts and Without is set.
 	Without []string
+	// Vendor is a directory of vendored collections and roles, or empty. A seed
+	// uses none.
+	Vendor string
 	// Path is the daemon's PATH, of which the run gets the absolute entries.
 	Path string
 }
@@ -72,6 +75,10 @@ func Prepare(in Input) (Prepared, error) {
 	if err != nil {
 		return Prepared{}, fmt.Errorf("prepare ansible run: encode variables: %w", err)
 	}
+	vendor := in.Vendor
+	if in.Playbook.Seed != "" {
+		vendor = ""
+	}
 	limit := in.Hosts
 	argv := append([]string{in.Install.Path, "-i", w.inventory}, in.Args...)
 	if len(in.Hosts) > 0 {
@@ -99,7 +106,7 @@ func Prepare(in Input) (Prepared, error) {
 	}
 	return Prepared{
 		Argv: argv,
-		Env:  environment(w, cfg, searchPath(in.Install.Path, in.Path)),
+		Env:  environment(w, cfg, searchPath(in.Install.Path, in.Path), vendor),
 		Dir:  filepath.Dir(in.Playbook.path(w)),
 	}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -38,6 +39,9 @@ type Spec struct {
 	Stdin []byte
 	// Limit is how long it may take; zero leaves that to the context.
 	Limit time.Duration
+	// Mortal sends the command SIGTERM where this process dies before it: it is
+	// for one that may take long.
+	Mortal bool
 
 	grace time.Duration // zero: the constant
 }
@@ -61,6 +65,12 @@ func Run(ctx context.Context, s Spec) (stdout, stderr []byte, err error) {
 	cmd.Stdout, cmd.Stderr = out, said
 	// A wrapper's child is in its group, and holds the pipes as it does.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if s.Mortal {
+		// The signal comes when the thread ends that started the command.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM
+	}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = grace
 	if s.grace > 0 {

@@ -23,6 +23,7 @@ var changes = map[string]func(*testing.T, *rpctest.Service) []string{
 		}
 		return []string{"edge"}
 	},
+	"playbook vendor": with("--requirements", filepath.Join("testdata", "play", "site.yml")),
 	"playbook run":    with(filepath.Join("testdata", "play", "site.yml"), "--inventory", "tf:edge", "--egress", "443", "--keep-going"),
 	"schedule add":    with("weekly", "--cron", "0 30 4 * * sun", "--kind", "apply", "--target", "tf:edge"),
 	"schedule pause":  with("nightly"),

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/playbook"
@@ -10,7 +11,7 @@ import (
 )
 
 func (a *app) playbookCommand() *cobra.Command {
-	return group("playbook", "Playbooks against a standing inventory, outside any chain", a.playbookRun())
+	return group("playbook", "Playbooks against a standing inventory, outside any chain", a.playbookRun(), a.playbookVendor())
 }
 
 func (a *app) playbookRun() *cobra.Command {
@@ -77,4 +78,43 @@ func playbookMistakes(inventory, play string) error {
 	_, _, err := playbook.Root(play)
 	m.Add(err)
 	return m.Err()
+}
+
+func (a *app) playbookVendor() *cobra.Command {
+	var requirements string
+	c := &cobra.Command{
+		Use:   "vendor",
+		Short: "Install collections and roles for every later play",
+		Long: `Install the collections and roles of a requirements file in the daemon's data
+directory, in place of those that were vendored before. Every later play finds
+them, without a network. The file is read here and travels with its tree, so that
+it may name archives that lie beside it; a file:// URL is one on the daemon's host.`,
+		Example: "  exocomp playbook vendor --requirements requirements.yml",
+	}
+	c.Flags().StringVar(&requirements, "requirements", "", "the requirements `file` of ansible-galaxy; required")
+	asJSON := jsonFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if requirements == "" {
+			return orchestrator.Errorf(orchestrator.CodeInvalid, "--requirements is missing: name a requirements file of ansible-galaxy")
+		}
+		return a.with(c.Context(), func(cl *rpc.Client) error {
+			ref, err := cl.UploadPlaybook(c.Context(), requirements)
+			if err != nil {
+				return err
+			}
+			v, err := cl.VendorRequirements(c.Context(), ref)
+			if err != nil {
+				return err
+			}
+			v.Collections, v.Roles = list(v.Collections), list(v.Roles)
+			if *asJSON {
+				return a.printJSON(v)
+			}
+			for _, name := range slices.Concat(v.Collections, v.Roles) {
+				a.say("vendored %s", name)
+			}
+			return nil
+		})
+	}
+	return c
 }

@@ -40,6 +40,7 @@ type Daemon struct {
 	identity  *secrets.Identity
 	fleet     *secrets.Fleet
 	snapshots *snapshots
+	vendor    *vendor
 	publisher *publish.Publisher
 	tools     *tools
 	pins      *engine.PinStore
@@ -106,6 +107,9 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 		return err
 	}
 	if d.snapshots, err = openSnapshots(filepath.Join(d.cfg.DataDir, "snapshots")); err != nil {
+		return err
+	}
+	if d.vendor, err = openVendor(filepath.Join(d.cfg.DataDir, "vendor")); err != nil {
 		return err
 	}
 	d.publisher = &publish.Publisher{DataDir: d.cfg.DataDir}

@@ -24,7 +24,7 @@ import (
 // wire makes the handlers and the engine over what is open. cleanBefore says
 // whether the daemon before this one stopped in order.
 func (d *Daemon) wire(cleanBefore bool) {
-	runner := &supervised.Runner{Pins: d.ledger, Locate: d.tools.ansible, FleetKey: d.fleet.Private(), RootByDefault: os.Geteuid() == 0}
+	runner := &supervised.Runner{Pins: d.ledger, Locate: d.tools.ansible, FleetKey: d.fleet.Private(), RootByDefault: os.Geteuid() == 0, Vendor: d.vendor.current}
 	d.pins = &engine.PinStore{Store: d.ledger}
 	pinner := &hostkeys.Pinner{Store: d.pins}
 	onboarder := &onboard.Handler{

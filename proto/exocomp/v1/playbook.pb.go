@@ -128,20 +128,134 @@ func (x *SubmitPlaybookResponse) GetJob() *Job {
 	return nil
 }
 
+type VendorRequirementsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The requirements file in its snapshot.
+	Requirements  *PlaybookRef `protobuf:"bytes,1,opt,name=requirements,proto3" json:"requirements,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VendorRequirementsRequest) Reset() {
+	*x = VendorRequirementsRequest{}
+	mi := &file_exocomp_v1_playbook_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VendorRequirementsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VendorRequirementsRequest) ProtoMessage() {}
+
+func (x *VendorRequirementsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_exocomp_v1_playbook_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VendorRequirementsRequest.ProtoReflect.Descriptor instead.
+func (*VendorRequirementsRequest) Descriptor() ([]byte, []int) {
+	return file_exocomp_v1_playbook_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *VendorRequirementsRequest) GetRequirements() *PlaybookRef {
+	if x != nil {
+		return x.Requirements
+	}
+	return nil
+}
+
+type VendorRequirementsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where it lies on the daemon's host.
+	Dir string `protobuf:"bytes,1,opt,name=dir,proto3" json:"dir,omitempty"`
+	// `namespace.name version`, sorted.
+	Collections   []string `protobuf:"bytes,2,rep,name=collections,proto3" json:"collections,omitempty"`
+	Roles         []string `protobuf:"bytes,3,rep,name=roles,proto3" json:"roles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VendorRequirementsResponse) Reset() {
+	*x = VendorRequirementsResponse{}
+	mi := &file_exocomp_v1_playbook_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VendorRequirementsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VendorRequirementsResponse) ProtoMessage() {}
+
+func (x *VendorRequirementsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_exocomp_v1_playbook_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VendorRequirementsResponse.ProtoReflect.Descriptor instead.
+func (*VendorRequirementsResponse) Descriptor() ([]byte, []int) {
+	return file_exocomp_v1_playbook_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *VendorRequirementsResponse) GetDir() string {
+	if x != nil {
+		return x.Dir
+	}
+	return ""
+}
+
+func (x *VendorRequirementsResponse) GetCollections() []string {
+	if x != nil {
+		return x.Collections
+	}
+	return nil
+}
+
+func (x *VendorRequirementsResponse) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
 var File_exocomp_v1_playbook_proto protoreflect.FileDescriptor
 
 const file_exocomp_v1_playbook_proto_rawDesc = "" +
 	"\n" +
 	"\x19exocomp/v1/playbook.proto\x12\n" +
-	"exocomp.v1\x1a\x14exocomp/v1/job.proto\"p\n" +
+	"exocomp.v1\x1a\x14exocomp/v1/job.proto\x1a\x14exocomp/v1/run.proto\"p\n" +
 	"\x15SubmitPlaybookRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1c\n" +
 	"\tinventory\x18\x02 \x01(\tR\tinventory\x12'\n" +
 	"\x04spec\x18\x03 \x01(\v2\x13.exocomp.v1.JobSpecR\x04spec\";\n" +
 	"\x16SubmitPlaybookResponse\x12!\n" +
-	"\x03job\x18\x01 \x01(\v2\x0f.exocomp.v1.JobR\x03job2j\n" +
+	"\x03job\x18\x01 \x01(\v2\x0f.exocomp.v1.JobR\x03job\"X\n" +
+	"\x19VendorRequirementsRequest\x12;\n" +
+	"\frequirements\x18\x01 \x01(\v2\x17.exocomp.v1.PlaybookRefR\frequirements\"f\n" +
+	"\x1aVendorRequirementsResponse\x12\x10\n" +
+	"\x03dir\x18\x01 \x01(\tR\x03dir\x12 \n" +
+	"\vcollections\x18\x02 \x03(\tR\vcollections\x12\x14\n" +
+	"\x05roles\x18\x03 \x03(\tR\x05roles2\xcf\x01\n" +
 	"\x0fPlaybookService\x12W\n" +
-	"\x0eSubmitPlaybook\x12!.exocomp.v1.SubmitPlaybookRequest\x1a\".exocomp.v1.SubmitPlaybookResponseB7Z5github.com/exocomp/exocomp/proto/exocomp/v1;exocompv1b\x06proto3"
+	"\x0eSubmitPlaybook\x12!.exocomp.v1.SubmitPlaybookRequest\x1a\".exocomp.v1.SubmitPlaybookResponse\x12c\n" +
+	"\x12VendorRequirements\x12%.exocomp.v1.VendorRequirementsRequest\x1a&.exocomp.v1.VendorRequirementsResponseB7Z5github.com/exocomp/exocomp/proto/exocomp/v1;exocompv1b\x06proto3"
 
 var (
 	file_exocomp_v1_playbook_proto_rawDescOnce sync.Once
@@ -155,23 +269,29 @@ func file_exocomp_v1_playbook_proto_rawDescGZIP() []byte {
 	return file_exocomp_v1_playbook_proto_rawDescData
 }
 
-var file_exocomp_v1_playbook_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_exocomp_v1_playbook_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_exocomp_v1_playbook_proto_goTypes = []any{
-	(*SubmitPlaybookRequest)(nil),  // 0: exocomp.v1.SubmitPlaybookRequest
-	(*SubmitPlaybookResponse)(nil), // 1: exocomp.v1.SubmitPlaybookResponse
-	(*JobSpec)(nil),                // 2: exocomp.v1.JobSpec
-	(*Job)(nil),                    // 3: exocomp.v1.Job
+	(*SubmitPlaybookRequest)(nil),      // 0: exocomp.v1.SubmitPlaybookRequest
+	(*SubmitPlaybookResponse)(nil),     // 1: exocomp.v1.SubmitPlaybookResponse
+	(*VendorRequirementsRequest)(nil),  // 2: exocomp.v1.VendorRequirementsRequest
+	(*VendorRequirementsResponse)(nil), // 3: exocomp.v1.VendorRequirementsResponse
+	(*JobSpec)(nil),                    // 4: exocomp.v1.JobSpec
+	(*Job)(nil),                        // 5: exocomp.v1.Job
+	(*PlaybookRef)(nil),                // 6: exocomp.v1.PlaybookRef
 }
 var file_exocomp_v1_playbook_proto_depIdxs = []int32{
-	2, // 0: exocomp.v1.SubmitPlaybookRequest.spec:type_name -> exocomp.v1.JobSpec
-	3, // 1: exocomp.v1.SubmitPlaybookResponse.job:type_name -> exocomp.v1.Job
-	0, // 2: exocomp.v1.PlaybookService.SubmitPlaybook:input_type -> exocomp.v1.SubmitPlaybookRequest
-	1, // 3: exocomp.v1.PlaybookService.SubmitPlaybook:output_type -> exocomp.v1.SubmitPlaybookResponse
-	3, // [3:4] is the sub-list for method output_type
-	2, // [2:3] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	4, // 0: exocomp.v1.SubmitPlaybookRequest.spec:type_name -> exocomp.v1.JobSpec
+	5, // 1: exocomp.v1.SubmitPlaybookResponse.job:type_name -> exocomp.v1.Job
+	6, // 2: exocomp.v1.VendorRequirementsRequest.requirements:type_name -> exocomp.v1.PlaybookRef
+	0, // 3: exocomp.v1.PlaybookService.SubmitPlaybook:input_type -> exocomp.v1.SubmitPlaybookRequest
+	2, // 4: exocomp.v1.PlaybookService.VendorRequirements:input_type -> exocomp.v1.VendorRequirementsRequest
+	1, // 5: exocomp.v1.PlaybookService.SubmitPlaybook:output_type -> exocomp.v1.SubmitPlaybookResponse
+	3, // 6: exocomp.v1.PlaybookService.VendorRequirements:output_type -> exocomp.v1.VendorRequirementsResponse
+	5, // [5:7] is the sub-list for method output_type
+	3, // [3:5] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_exocomp_v1_playbook_proto_init() }
@@ -180,13 +300,14 @@ func file_exocomp_v1_playbook_proto_init() {
 		return
 	}
 	file_exocomp_v1_job_proto_init()
+	file_exocomp_v1_run_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_exocomp_v1_playbook_proto_rawDesc), len(file_exocomp_v1_playbook_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

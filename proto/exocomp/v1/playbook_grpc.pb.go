@@ -19,7 +19,8 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	PlaybookService_SubmitPlaybook_FullMethodName = "/exocomp.v1.PlaybookService/SubmitPlaybook"
+	PlaybookService_SubmitPlaybook_FullMethodName     = "/exocomp.v1.PlaybookService/SubmitPlaybook"
+	PlaybookService_VendorRequirements_FullMethodName = "/exocomp.v1.PlaybookService/VendorRequirements"
 )
 
 // PlaybookServiceClient is the client API for PlaybookService service.
@@ -36,6 +37,13 @@ type PlaybookServiceClient interface {
 	// file is lost or changed, it names no hosts, or it names a key file that
 	// nobody granted).
 	SubmitPlaybook(ctx context.Context, in *SubmitPlaybookRequest, opts ...grpc.CallOption) (*SubmitPlaybookResponse, error)
+	// VendorRequirements installs the collections and roles of a requirements file
+	// in the data directory, in place of those that were vendored before. The
+	// snapshot that holds the file must have been uploaded. It returns when all is
+	// installed, and ends with the call; nothing is kept of one that fails. It may be
+	// repeated. Codes: invalid, not-found (the snapshot), conflict (another one is
+	// under way), failed.
+	VendorRequirements(ctx context.Context, in *VendorRequirementsRequest, opts ...grpc.CallOption) (*VendorRequirementsResponse, error)
 }
 
 type playbookServiceClient struct {
@@ -56,6 +64,16 @@ func (c *playbookServiceClient) SubmitPlaybook(ctx context.Context, in *SubmitPl
 	return out, nil
 }
 
+func (c *playbookServiceClient) VendorRequirements(ctx context.Context, in *VendorRequirementsRequest, opts ...grpc.CallOption) (*VendorRequirementsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(VendorRequirementsResponse)
+	err := c.cc.Invoke(ctx, PlaybookService_VendorRequirements_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PlaybookServiceServer is the server API for PlaybookService service.
 // All implementations must embed UnimplementedPlaybookServiceServer
 // for forward compatibility.
@@ -70,6 +88,13 @@ type PlaybookServiceServer interface {
 	// file is lost or changed, it names no hosts, or it names a key file that
 	// nobody granted).
 	SubmitPlaybook(context.Context, *SubmitPlaybookRequest) (*SubmitPlaybookResponse, error)
+	// VendorRequirements installs the collections and roles of a requirements file
+	// in the data directory, in place of those that were vendored before. The
+	// snapshot that holds the file must have been uploaded. It returns when all is
+	// installed, and ends with the call; nothing is kept of one that fails. It may be
+	// repeated. Codes: invalid, not-found (the snapshot), conflict (another one is
+	// under way), failed.
+	VendorRequirements(context.Context, *VendorRequirementsRequest) (*VendorRequirementsResponse, error)
 	mustEmbedUnimplementedPlaybookServiceServer()
 }
 
@@ -82,6 +107,9 @@ type UnimplementedPlaybookServiceServer struct{}
 
 func (UnimplementedPlaybookServiceServer) SubmitPlaybook(context.Context, *SubmitPlaybookRequest) (*SubmitPlaybookResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SubmitPlaybook not implemented")
+}
+func (UnimplementedPlaybookServiceServer) VendorRequirements(context.Context, *VendorRequirementsRequest) (*VendorRequirementsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method VendorRequirements not implemented")
 }
 func (UnimplementedPlaybookServiceServer) mustEmbedUnimplementedPlaybookServiceServer() {}
 func (UnimplementedPlaybookServiceServer) testEmbeddedByValue()                         {}
@@ -122,6 +150,24 @@ func _PlaybookService_SubmitPlaybook_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PlaybookService_VendorRequirements_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(VendorRequirementsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PlaybookServiceServer).VendorRequirements(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PlaybookService_VendorRequirements_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PlaybookServiceServer).VendorRequirements(ctx, req.(*VendorRequirementsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // PlaybookService_ServiceDesc is the grpc.ServiceDesc for PlaybookService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -132,6 +178,10 @@ var PlaybookService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SubmitPlaybook",
 			Handler:    _PlaybookService_SubmitPlaybook_Handler,
+		},
+		{
+			MethodName: "VendorRequirements",
+			Handler:    _PlaybookService_VendorRequirements_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

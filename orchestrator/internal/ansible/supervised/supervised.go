@@ -36,6 +36,9 @@ type Runner struct {
 	// RootByDefault says that ssh logs in as root where the inventory names no
 	// user, because the daemon runs as root.
 	RootByDefault bool
+	// Vendor returns the directory of vendored collections and roles, or empty;
+	// nil: there is never one.
+	Vendor func() string
 }
 
 // Run is one run.
@@ -110,7 +113,12 @@ func (x *Runner) prepare(ctx context.Context, a *jobs.Attempt, r Run, tool *jobs
 	if tool.AgentKeys, err = x.keys(r.Identities, r.Again); err != nil {
 		return err
 	}
+	vendor := ""
+	if x.Vendor != nil {
+		vendor = x.Vendor()
+	}
 	p, err := ansible.Prepare(ansible.Input{
+		Vendor:  vendor,
 		Install: install, Playbook: r.Playbook, Work: a.WorkDir,
 		Inventory: content, KnownHosts: known, Vars: r.Vars, Args: r.Args, Hosts: r.Only, Without: r.Without,
 		Path: os.Getenv("PATH"),
