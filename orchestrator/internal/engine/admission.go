@@ -103,7 +103,7 @@ func (e *Engine) decide(ctx context.Context, a *jobs.Attempt) (ad admission, out
 		return ad, out, err
 	}
 	ad.Identities, ad.Warnings = remembered(a, settings)
-	missing, err := e.missing(ctx, a.Job, row, settings)
+	missing, err := e.missing(ctx, a.Job, row, settings, slices.Concat(a.Job.Spec.Play.SSHIdentities, ad.Identities))
 	if err != nil || len(missing) == 0 {
 		return ad, out, err
 	}
@@ -162,8 +162,9 @@ func reached(r *orchestrator.Report) map[string]bool {
 
 // missing returns the hosts that a playbook run must admit: those that its limit
 // leaves, are not local and are not admitted; after a handoff, which onboards
-// nobody, those without a pin.
-func (e *Engine) missing(ctx context.Context, j orchestrator.Job, row orchestrator.Inventory, settings orchestrator.Run) ([]inventory.Host, error) {
+// nobody, those without a pin. A host that is logged in to by a key file which is
+// not among granted is refused.
+func (e *Engine) missing(ctx context.Context, j orchestrator.Job, row orchestrator.Inventory, settings orchestrator.Run, granted []string) ([]inventory.Host, error) {
 	inv, err := inventory.Parse(row.Workspace, row.Content)
 	if err != nil {
 		return nil, err
@@ -173,9 +174,17 @@ func (e *Engine) missing(ctx context.Context, j orchestrator.Job, row orchestrat
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]bool{}
+	known, automation := map[string]bool{}, map[string]bool{}
 	for _, ad := range admissions {
-		known[ad.Host] = true
+		known[ad.Host], automation[ad.Host] = true, ad.Login == orchestrator.LoginAutomation
+	}
+	var m orchestrator.Mistakes
+	for _, text := range inventory.Ungranted(slices.DeleteFunc(slices.Clone(hosts), func(h inventory.Host) bool { return automation[h.Name] }), granted) {
+		m.Addf("%s", text)
+	}
+	if err := m.Err(); err != nil {
+		return nil, orchestrator.Errorf(orchestrator.CodeRefused, "%w", err).
+			WithHint("%s", orchestrator.WithWords(j.AgainCommand(), "--ssh-identity", "FILE"))
 	}
 	pinned := map[string]bool{}
 	if settings.Kind == orchestrator.RunHandoff {

@@ -24,10 +24,11 @@ type yard struct {
 	shelf
 	newest orchestrator.Run
 	pins   []orchestrator.Pin
+	login  orchestrator.Login // of web1
 }
 
 func (y *yard) Admissions(context.Context, string) ([]orchestrator.Admission, error) {
-	return []orchestrator.Admission{{Workspace: "edge", Host: "web1"}}, nil
+	return []orchestrator.Admission{{Workspace: "edge", Host: "web1", Login: y.login}}, nil
 }
 
 func (y *yard) Runs(context.Context, orchestrator.RunFilter) ([]orchestrator.Run, error) {
@@ -272,5 +273,38 @@ func TestNobodyIsLeftToPlayAgainst(t *testing.T) {
 	out, err := e.playbookRun(t.Context(), attempt())
 	if err != nil || c.played != nil || out.Failure == nil || out.Failure.Code != orchestrator.CodeRefused {
 		t.Errorf("%+v, %v, played %v; want a refusal and no play", out, err, c.played)
+	}
+}
+
+// A key file that an inventory names is a person's to grant, unless the host is
+// logged in to without it.
+func TestAnUngrantedKeyFileIsRefused(t *testing.T) {
+	inv, err := inventory.Derive("edge", map[string]inventory.Output{inventory.OutputHosts: {Value: json.RawMessage(
+		`{"web1": {"ansible_host": "192.0.2.1", "ansible_ssh_private_key_file": "/keys/one"}}`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := inventory.Render(inv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := orchestrator.Inventory{Workspace: "edge", Content: content, Hosts: inv.HostNames()}
+	j := orchestrator.Job{Workspace: "edge", Spec: orchestrator.JobSpec{Play: &orchestrator.PlaySpec{Playbook: orchestrator.PlaybookRef{Path: "/site.yml"}}}}
+	for name, c := range map[string]struct {
+		login   orchestrator.Login
+		granted []string
+		refused bool
+	}{
+		"nobody granted it":      {login: orchestrator.LoginInventory, refused: true},
+		"granted":                {login: orchestrator.LoginInventory, granted: []string{"/keys/one"}},
+		"by the automation user": {login: orchestrator.LoginAutomation},
+	} {
+		e := New(Config{Ledger: &yard{login: c.login}, Publisher: &press{}, Logger: slog.New(slog.DiscardHandler)})
+		_, err := e.missing(t.Context(), j, row, orchestrator.Run{}, c.granted)
+		if f := orchestrator.FailureOf(err); c.refused != (f != nil) {
+			t.Errorf("%s: %v", name, err)
+		} else if f != nil && (f.Code != orchestrator.CodeRefused || !strings.Contains(f.Message, "--ssh-identity /keys/one")) {
+			t.Errorf("%s: %+v, want a refusal that names the flag", name, f)
+		}
 	}
 }

@@ -34,8 +34,7 @@ type PlaybookServiceClient interface {
 	// which answers with the same job. Codes: invalid, not-found (the workspace),
 	// conflict (the key was used for something else, or a run of the workspace
 	// awaits approval), refused (the inventory was never captured, its published
-	// file is lost or changed, it names no hosts, or it names a key file that
-	// nobody granted).
+	// file is lost or changed, or it names no hosts).
 	SubmitPlaybook(ctx context.Context, in *SubmitPlaybookRequest, opts ...grpc.CallOption) (*SubmitPlaybookResponse, error)
 	// VendorRequirements installs the collections and roles of a requirements file
 	// in the data directory, in place of those that were vendored before. The
@@ -85,8 +84,7 @@ type PlaybookServiceServer interface {
 	// which answers with the same job. Codes: invalid, not-found (the workspace),
 	// conflict (the key was used for something else, or a run of the workspace
 	// awaits approval), refused (the inventory was never captured, its published
-	// file is lost or changed, it names no hosts, or it names a key file that
-	// nobody granted).
+	// file is lost or changed, or it names no hosts).
 	SubmitPlaybook(context.Context, *SubmitPlaybookRequest) (*SubmitPlaybookResponse, error)
 	// VendorRequirements installs the collections and roles of a requirements file
 	// in the data directory, in place of those that were vendored before. The
