@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # make demo: the main job, end to end, in a scratch directory. It starts a daemon and
 # a throwaway host whose sshd comes up late, runs the chain against it, shows what
-# happened, does the same to a second host from within `tofu apply`, and removes
-# everything again, also when it fails. Needs root.
+# happened, does the same to a second host from within `tofu apply`, lets a schedule
+# converge a third one that a later apply adds, and removes everything again, also
+# when it fails. Needs root.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -200,5 +201,35 @@ on_host web2 cat /etc/motd
 say "and it leaves in order"
 run_tofu destroy -auto-approve
 run inventory show tf:lab
+
+say "a schedule: the play of the first chain, every 20 seconds, against whatever tf:edge names"
+run schedule add fleet-converge --cron '*/20 * * * * *' --kind play --target tf:edge -- "$dir/play/site.yml"
+
+say "a later apply adds a host, and nothing about the schedule changes"
+start_host web3 --authorize "$(ssh-keygen -y -f "$(field web1 key)")" # as a cloud account does
+cat >"$dir/infra/web3.tf" <<HCL
+resource "terraform_data" "web3" {
+  input = "$(field web3 address)"
+}
+HCL
+sed -i '/^  value = {/a\
+    web3 = {\
+      ansible_host               = terraform_data.web3.output\
+      ansible_user               = "root"\
+      ansible_python_interpreter = "/usr/bin/python3"\
+    }' "$dir/infra/main.tf"
+run workspace apply edge --wait
+
+say "the next tick waits for it, pins, onboards and converges it"
+for _ in $(seq 240); do
+	if "$root/bin/exocomp" inventory show tf:edge 2>/dev/null | grep -q '^web3 .*automation'; then break; fi
+	sleep 0.5
+done
+run schedule pause fleet-converge
+run schedule show fleet-converge
+run inventory show tf:edge
+echo '$ cat /etc/motd'
+on_host web3 cat /etc/motd
+on_host web3 grep -q converged /etc/motd
 
 say "done; everything is removed again"

@@ -63,6 +63,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	name := flags.String("name", "web1", "host `name`")
 	port := flags.Int("port", 22, "`port` of sshd")
 	user := flags.String("user", "root", "login `user`; any other than root has passwordless sudo")
+	authorize := flags.String("authorize", "", "a further public `key` of the login user, as a line of authorized_keys")
 	late := flags.Duration("late", 0, "start sshd this `duration` after the host; refuse connections until then")
 	flags.Usage = func() {}
 	help := func() error {
@@ -97,7 +98,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return err
 	}
 	defer func() { err = errors.Join(err, lab.Close()) }()
-	h, err := lab.Host(ctx, nethost.HostOptions{Name: *name, Port: *port, User: *user, LateSSHD: *late > 0})
+	options := nethost.HostOptions{Name: *name, Port: *port, User: *user, LateSSHD: *late > 0}
+	if *authorize != "" {
+		options.AuthorizedKeys = []string{*authorize}
+	}
+	h, err := lab.Host(ctx, options)
 	if err != nil {
 		return err
 	}
