@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -243,13 +244,26 @@ type diary struct {
 	Ledger
 	mark    orchestrator.ScheduleMark
 	fails   int
-	changed chan struct{}
+	mu      sync.Mutex
+	changed chan struct{} // guarded by mu
 	looks   []time.Duration
 	fires   []time.Duration
 	begin   time.Time
 }
 
-func (d *diary) Changed() <-chan struct{} { return d.changed }
+func (d *diary) Changed() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.changed
+}
+
+// wake is a change of the ledger.
+func (d *diary) wake() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
 
 func (d *diary) ScheduleMarks(context.Context) ([]orchestrator.ScheduleMark, error) {
 	d.looks = append(d.looks, time.Since(d.begin))
@@ -291,11 +305,7 @@ func TestTheLoopSleepsUntilSomethingMayHappen(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), 109*time.Second)
 			defer stop()
 			if c.change > 0 {
-				time.AfterFunc(c.change, func() {
-					old := d.changed
-					d.changed = make(chan struct{})
-					close(old)
-				})
+				time.AfterFunc(c.change, d.wake)
 			}
 			l := &Loop{Ledger: d, Clock: WallClock{}, Logger: slog.New(slog.DiscardHandler)}
 			if err := l.Run(ctx); err != nil {
