@@ -135,9 +135,9 @@ func TestPlaybookRuleAndTurn(t *testing.T) {
 	s.holds(strings.Contains(s.ok("jobs", "logs", redriven).stdout, "Line 1"), "its log is there")
 }
 
-// TestPlaybookRunAdmits: hosts that an apply added are admitted within the job,
+// TestGatePlaybookRunAdmits: hosts that an apply added are admitted within the job,
 // with the settings of the newest succeeded chain.
-func TestPlaybookRunAdmits(t *testing.T) {
+func TestGatePlaybookRunAdmits(t *testing.T) {
 	t.Parallel()
 	s := newLabSite(t)
 	web1, web2 := s.host("web1"), s.host("web2")

@@ -34,9 +34,9 @@ for tool in tofu ansible-playbook ansible-inventory sshd ip sudo; do
 done
 
 stale() {
-	[ ! -x "$1" ] || [ -n "$(find orchestrator provider proto seeds go.mod go.sum -newer "$1" -print -quit)" ]
+	[ ! -x "$1" ] || [ -n "$(find orchestrator provider inventory-plugin proto seeds go.mod go.sum -newer "$1" -print -quit)" ]
 }
-if stale bin/exocomp || stale bin/exocomp-test || stale bin/terraform-provider-exocomp; then
+if stale bin/exocomp || stale bin/exocomp-test || stale bin/exocomp-inventory || stale bin/terraform-provider-exocomp; then
 	make build >&2
 fi
 
