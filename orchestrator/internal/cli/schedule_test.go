@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,9 +109,10 @@ func TestRunNowWaitsForAFireThatWaits(t *testing.T) {
 		started := make(chan struct{})
 		go func() {
 			defer close(started)
-			last := &fires[len(fires)-1]
+			after := slices.Clone(fires) // the service has the other one
+			last := &after[len(after)-1]
 			last.State, last.Reason, last.Job = orchestrator.FireStarted, "", job
-			if err := svc.SetFires("nightly", append([]orchestrator.Fire{}, fires...)...); err != nil {
+			if err := svc.SetFires("nightly", after...); err != nil {
 				t.Error(err)
 			}
 			svc.Emit(orchestrator.Event{Kind: orchestrator.EventFireStarted, Workspace: "edge"})
