@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"os/user"
@@ -22,6 +23,8 @@ import (
 type ListenOptions struct {
 	Mode  fs.FileMode // zero: 0600
 	Group string      // name of the socket's group; empty: the process's own
+	// Logger is told why a removed socket cannot be made again; nil: nobody is.
+	Logger *slog.Logger
 }
 
 // Listen opens the daemon's socket at path. A socket that a killed daemon left
@@ -71,6 +74,7 @@ type listener struct {
 	path string
 	opts ListenOptions
 	look time.Duration // how often it looks for its socket
+	said string        // of Accept alone: the last error that was logged
 
 	mu     sync.Mutex
 	l      *net.UnixListener
@@ -105,6 +109,10 @@ func (s *listener) current() *net.UnixListener {
 func (s *listener) again() {
 	l, err := open(s.path, s.opts)
 	if err != nil {
+		if text := err.Error(); s.opts.Logger != nil && text != s.said {
+			s.opts.Logger.Error("make the removed socket again", "socket", s.path, "err", err)
+			s.said = text
+		}
 		return
 	}
 	s.mu.Lock()

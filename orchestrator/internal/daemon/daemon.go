@@ -128,7 +128,7 @@ func (d *Daemon) listen() (net.Listener, *rpc.Server, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	listener, err := rpc.Listen(d.cfg.Socket(), rpc.ListenOptions{})
+	listener, err := rpc.Listen(d.cfg.Socket(), rpc.ListenOptions{Logger: d.log})
 	if err != nil {
 		return nil, nil, err
 	}

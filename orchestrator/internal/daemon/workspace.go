@@ -51,7 +51,9 @@ func (d *Daemon) AddWorkspace(ctx context.Context, w orchestrator.Workspace) (or
 	}
 	added, err := d.ledger.AddWorkspace(ctx, w, rpc.PeerFrom(ctx))
 	if err == nil && added.Watch {
-		err = watch.Begin(ctx, d.ledger, added)
+		if err := watch.Begin(ctx, d.ledger, added); err != nil {
+			d.log.Warn("the first look at a watched configuration does it", "workspace", w.Name, "err", err)
+		}
 	}
 	return added, err
 }

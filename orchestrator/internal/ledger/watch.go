@@ -8,8 +8,8 @@ import (
 )
 
 // Watched returns the digest of the configuration of a watched workspace that
-// was dealt with last. It is empty before the first look, and after a change of
-// the workspace's settings.
+// was dealt with last. It is empty before the first look: of a workspace that was
+// not watched before, or had another directory.
 func (l *Ledger) Watched(ctx context.Context, workspace string) (digest string, err error) {
 	err = l.read(ctx, "read watched configuration", func(q querier) (err error) {
 		digest, err = watchedOf(ctx, q, workspace)

@@ -177,8 +177,8 @@ func (t *tx) changeWorkspace(ctx context.Context, w orchestrator.Workspace, by o
 			backend_config = ?,
 			cli_config = ?,
 			approval = ?,
+			watched = iif(watch = 1 AND dir = ?1, watched, ''),
 			watch = ?,
-			watched = '',
 			updated_at = ?
 		WHERE name = ?`,
 		w.Dir, w.TofuWorkspace, texts(w.VarFiles), texts(w.BackendConfig), w.CLIConfig, w.Approval, w.Watch,

@@ -18,35 +18,41 @@ import (
 const maxConfiguration = 4 << 20
 
 // WatchedFiles lists what makes up the configuration of a workspace: the files
-// of its root module and of the local modules that they call, the variables
-// files that OpenTofu reads by itself, and the workspace's own. State, lock,
-// plans, logs and `.terraform` are none of it. What cannot be read is left out;
-// of a file with a syntax error, the modules that it calls. The list is sorted
-// and has each file once.
-func WatchedFiles(w orchestrator.Workspace) []string {
+// of its root module and of the local modules that they call, as [LocalModules]
+// lists them, the variables files that OpenTofu reads by itself, and the
+// workspace's own. State, lock, plans, logs and `.terraform` are none of it. What
+// cannot be read is left out. The list is sorted and has each file once.
+func WatchedFiles(w orchestrator.Workspace, modules []string) []string {
 	files := slices.Clone(w.VarFiles)
 	files = append(files, automaticVariables(w.Dir)...)
+	for _, dir := range modules {
+		own, _ := ConfigurationFiles(dir)
+		files = append(files, own...)
+	}
+	slices.Sort(files)
+	return slices.Compact(files)
+}
+
+// LocalModules lists the directories of the root module in dir, and of the
+// modules that it and those call by relative paths. It reads all their files; of
+// one with a syntax error it may miss some of the calls.
+func LocalModules(dir string) (modules []string) {
 	seen := map[string]bool{}
-	for dirs := []string{w.Dir}; len(dirs) > 0; dirs = dirs[1:] {
-		dir := dirs[0]
-		place, err := filepath.EvalSymlinks(dir)
+	for dirs := []string{dir}; len(dirs) > 0; dirs = dirs[1:] {
+		place, err := filepath.EvalSymlinks(dirs[0])
 		if err != nil || seen[place] {
 			continue
 		}
 		seen[place] = true
-		own, err := ConfigurationFiles(dir)
-		if err != nil {
-			continue
-		}
-		files = append(files, own...)
+		modules = append(modules, dirs[0])
+		own, _ := ConfigurationFiles(dirs[0])
 		for _, f := range own {
-			for _, source := range localModules(f) {
-				dirs = append(dirs, filepath.Join(dir, source))
+			for _, source := range calls(f) {
+				dirs = append(dirs, filepath.Join(dirs[0], source))
 			}
 		}
 	}
-	slices.Sort(files)
-	return slices.Compact(files)
+	return modules
 }
 
 // automaticVariables lists the variables files that OpenTofu reads unasked.
@@ -70,9 +76,9 @@ var (
 	sourceSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "source"}}}
 )
 
-// localModules returns the sources of the modules that a file calls by a
+// calls returns the sources of the modules that a file calls by a
 // relative path.
-func localModules(path string) (sources []string) {
+func calls(path string) (sources []string) {
 	text, err := durable.ReadRegular(path, maxConfiguration)
 	if err != nil {
 		return nil

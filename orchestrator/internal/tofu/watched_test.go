@@ -46,7 +46,8 @@ func TestWatchedFiles(t *testing.T) {
 		}
 	}
 	var got []string
-	for _, f := range WatchedFiles(orchestrator.Workspace{Dir: filepath.Join(top, "infra"), VarFiles: []string{filepath.Join(top, "prod.tfvars")}}) {
+	ws := orchestrator.Workspace{Dir: filepath.Join(top, "infra"), VarFiles: []string{filepath.Join(top, "prod.tfvars")}}
+	for _, f := range WatchedFiles(ws, LocalModules(ws.Dir)) {
 		got = append(got, strings.TrimPrefix(f, top+"/"))
 	}
 	want := []string{

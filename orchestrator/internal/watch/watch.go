@@ -20,6 +20,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,9 +51,14 @@ type Watcher struct {
 	seen   map[string]*seen // by workspace
 }
 
-// seen is what the looks at a workspace have met so far.
+// seen is what the looks at one workspace have met so far. Only the look that
+// has made it busy touches the rest.
 type seen struct {
-	marks   map[string]mark   // of the newest look
+	busy atomic.Bool
+	err  error // of the newest look
+
+	modules []string          // directories of the root module and those that it calls
+	marks   map[string]mark   // of the newest look; nil before the first
 	digests map[string]string // by file, of what was dealt with last; nil before
 	pending bool              // the marks have changed and nothing was done about it
 	refused string            // what was said of this change already
@@ -70,13 +77,17 @@ func New(l Ledger, log *slog.Logger) *Watcher {
 	return &Watcher{ledger: l, log: log, seen: map[string]*seen{}}
 }
 
-// Run looks at every watched workspace until ctx ends.
+// Run looks at every watched workspace until ctx ends. It does not wait for a
+// look that a file system holds up.
 func (w *Watcher) Run(ctx context.Context) error {
 	t := time.NewTicker(Interval)
 	defer t.Stop()
+	var said string
 	for {
-		if err := w.Look(ctx); err != nil && ctx.Err() == nil {
+		_, err := w.begin(ctx)
+		if text := fmt.Sprint(err); err != nil && text != said && ctx.Err() == nil {
 			w.log.Error("look for changed configurations", "err", err)
+			said = text
 		}
 		select {
 		case <-ctx.Done():
@@ -86,44 +97,67 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// Look looks once at every watched workspace.
+// Look looks once at every watched workspace and waits for the end of it.
 func (w *Watcher) Look(ctx context.Context) error {
-	all, err := w.ledger.Workspaces(ctx)
+	looks, err := w.begin(ctx)
 	if err != nil {
 		return err
 	}
+	looks.Wait()
 	var errs []error
+	for _, s := range w.seen {
+		errs = append(errs, s.err)
+	}
+	return errors.Join(errs...)
+}
+
+// begin begins a look at every watched workspace that none is going on at.
+func (w *Watcher) begin(ctx context.Context) (looks *sync.WaitGroup, err error) {
+	all, err := w.ledger.Workspaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	looks = &sync.WaitGroup{}
 	watched := map[string]bool{}
 	for _, ws := range all {
 		if !ws.Watch || ws.HandedOver() {
 			continue
 		}
 		watched[ws.Name] = true
-		if err := w.look(ctx, ws); err != nil {
-			errs = append(errs, fmt.Errorf("workspace %s: %w", ws.Name, err))
+		s := w.seen[ws.Name]
+		if s == nil {
+			s = &seen{pending: true}
+			w.seen[ws.Name] = s
 		}
-	}
-	for name := range w.seen {
-		if !watched[name] {
-			delete(w.seen, name)
+		if !s.busy.CompareAndSwap(false, true) {
+			continue
 		}
+		looks.Go(func() {
+			defer s.busy.Store(false)
+			err := w.look(ctx, ws, s)
+			if err != nil && ctx.Err() == nil && (s.err == nil || s.err.Error() != err.Error()) {
+				w.log.Error("look for a changed configuration", "workspace", ws.Name, "err", err)
+			}
+			s.err = err
+		})
 	}
-	return errors.Join(errs...)
+	maps.DeleteFunc(w.seen, func(name string, _ *seen) bool { return !watched[name] })
+	return looks, nil
 }
 
-func (w *Watcher) look(ctx context.Context, ws orchestrator.Workspace) error {
+func (w *Watcher) look(ctx context.Context, ws orchestrator.Workspace, s *seen) error {
 	last, err := w.ledger.Watched(ctx, ws.Name)
 	if err != nil {
 		return err
 	}
-	s, found := w.seen[ws.Name]
-	if !found || last == "" {
-		s = &seen{pending: true}
-		w.seen[ws.Name] = s
+	first := s.marks == nil || last == ""
+	if first {
+		s.digests, s.pending, s.refused = nil, true, ""
 	}
-	marks := marksOf(tofu.WatchedFiles(ws))
-	if first := s.marks == nil; first || !maps.Equal(marks, s.marks) {
-		s.marks, s.pending, s.refused = marks, true, ""
+	marks := marksOf(tofu.WatchedFiles(ws, s.modules))
+	if first || !maps.Equal(marks, s.marks) {
+		s.modules = tofu.LocalModules(ws.Dir)
+		s.marks, s.pending, s.refused = marksOf(tofu.WatchedFiles(ws, s.modules)), true, ""
 		if !first {
 			return nil // let it settle
 		}
@@ -131,7 +165,7 @@ func (w *Watcher) look(ctx context.Context, ws orchestrator.Workspace) error {
 	if !s.pending {
 		return nil
 	}
-	digests, err := digestsOf(marks)
+	digests, err := digestsOf(s.marks)
 	if err != nil {
 		return err
 	}
@@ -141,7 +175,7 @@ func (w *Watcher) look(ctx context.Context, ws orchestrator.Workspace) error {
 // Begin records the configuration of a workspace that is watched from now on, so
 // that no change between this moment and the first look is missed.
 func Begin(ctx context.Context, l Ledger, ws orchestrator.Workspace) error {
-	digests, err := digestsOf(marksOf(tofu.WatchedFiles(ws)))
+	digests, err := digestsOf(marksOf(tofu.WatchedFiles(ws, tofu.LocalModules(ws.Dir))))
 	if err != nil {
 		return err
 	}
@@ -196,7 +230,7 @@ func marksOf(files []string) map[string]mark {
 // leave the same mark: file systems count time in ticks.
 func young(marks map[string]mark) bool {
 	for _, m := range marks {
-		if time.Since(time.Unix(m.changed.Unix())) < Interval/2 {
+		if age := time.Since(time.Unix(m.changed.Unix())); age.Abs() < Interval/2 {
 			return true
 		}
 	}

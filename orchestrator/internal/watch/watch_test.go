@@ -214,30 +214,56 @@ func (r *refusing) ApplyWatched(ctx context.Context, workspace, digest, why stri
 	return r.Ledger.ApplyWatched(ctx, workspace, digest, why)
 }
 
-func TestOtherSettingsBeginAnew(t *testing.T) {
+func TestOtherSettingsLoseNoChange(t *testing.T) {
 	s := newSite(t)
+	refusing := &refusing{Ledger: s.ledger, err: orchestrator.Errorf(orchestrator.CodeRefused, "creates may be lost")}
+	s.w = watch.New(refusing, slog.New(slog.DiscardHandler))
 	s.looks(1)
+	s.write("main.tf", "# two")
+	s.looks(3)
+	s.ws.Approval = orchestrator.ApprovalAlways
+	s.add()
+	s.looks(3)
+	refusing.err = nil
+	s.looks(1)
+	s.end(s.applies(1).ID)
+
 	vars := filepath.Join(t.TempDir(), "prod.tfvars")
 	if err := os.WriteFile(vars, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.ws.VarFiles = []string{vars}
-	if _, err := s.ledger.AddWorkspace(t.Context(), s.ws, orchestrator.Peer{}); err != nil {
-		t.Fatal(err)
-	}
+	s.add()
+	s.looks(2)
+	s.end(s.applies(2).ID) // another variables file is a change
+}
+
+func TestAnotherDirectoryBeginsAnew(t *testing.T) {
+	s := newSite(t)
+	s.looks(1)
+	s.ws.Dir = t.TempDir()
+	s.write("main.tf", "# other")
+	s.add()
 	s.looks(3)
 	s.applies(0)
-	if err := os.WriteFile(vars, []byte(`x = 1`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+
+	s.ws.Watch = false
+	s.add()
+	s.write("main.tf", "# while nobody watches")
+	s.looks(3)
+	s.ws.Watch = true
+	s.add()
+	s.looks(3)
+	s.applies(0)
+	s.write("main.tf", "# watched")
 	s.looks(2)
 	s.applies(1)
-	s.ws.Watch = false
-	s.end(s.applies(1).ID)
-	if _, err := s.ledger.AddWorkspace(t.Context(), s.ws, orchestrator.Peer{}); err != nil {
-		t.Fatal(err)
+}
+
+// add states the workspace's settings again.
+func (s *site) add() {
+	s.t.Helper()
+	if _, err := s.ledger.AddWorkspace(s.t.Context(), s.ws, orchestrator.Peer{}); err != nil {
+		s.t.Fatal(err)
 	}
-	s.write("main.tf", "# two")
-	s.looks(3)
-	s.applies(1)
 }
