@@ -35,14 +35,39 @@ type leftOut struct {
 	Failures []*orchestrator.Failure   `json:"failures,omitempty"`
 }
 
-// add leaves out the hosts of an outcome that failed, but for those in well.
-func (l *leftOut) add(out orchestrator.Outcome, well map[string]bool) {
-	l.Failures = append(l.Failures, out.Failure)
-	for _, h := range out.Report.Hosts {
-		if !well[h.Name] {
-			l.Hosts = append(l.Hosts, h)
+// add leaves out those of tried, hosts by name, that an outcome which failed has a
+// line for, but for those in well. With them go those that it did not come to. It
+// reports whether any is left out: else the failure is not a host's.
+func (l *leftOut) add(out orchestrator.Outcome, tried []string, well map[string]bool) bool {
+	var lines, silent []orchestrator.HostReport
+	for _, name := range tried {
+		if well[name] {
+			continue
+		}
+		if h := lineOf(out.Report, name); h != nil {
+			lines = append(lines, *h)
+		} else {
+			silent = append(silent, orchestrator.HostReport{Name: name, State: orchestrator.HostSkipped, Message: "not admitted"})
 		}
 	}
+	if len(lines) == 0 {
+		return false
+	}
+	l.Failures = append(l.Failures, out.Failure)
+	l.Hosts = slices.Concat(l.Hosts, lines, silent)
+	return true
+}
+
+// lineOf returns a host's line in a report, which may be nil, or nil.
+func lineOf(r *orchestrator.Report, name string) *orchestrator.HostReport {
+	if r == nil {
+		return nil
+	}
+	i := slices.IndexFunc(r.Hosts, func(h orchestrator.HostReport) bool { return h.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &r.Hosts[i]
 }
 
 // names returns the names of the hosts.
@@ -136,24 +161,32 @@ func (e *Engine) decide(ctx context.Context, a *jobs.Attempt) (ad admission, out
 		if out.Succeeded() {
 			continue
 		}
-		if !a.Job.Spec.KeepGoing || out.Failure.Code == orchestrator.CodeCancelled {
+		if !a.Job.Spec.KeepGoing || out.Failure.Code == orchestrator.CodeCancelled || !ad.Left.add(out, names(missing), reached(out.Report)) {
 			return ad, out, nil
 		}
-		ad.Left.add(out, reached(out.Report))
 		left := ad.Left.names()
 		missing = slices.DeleteFunc(missing, func(h inventory.Host) bool { return slices.Contains(left, h.Name) })
 	}
 	if settings.Kind != orchestrator.RunHandoff {
-		for _, h := range missing {
-			ad.Onboard = append(ad.Onboard, h.Name)
-		}
+		ad.Onboard = names(missing)
 	}
 	return ad, orchestrator.Outcome{}, nil
 }
 
-// reached returns the hosts of a report that answered or were pinned.
+func names(hosts []inventory.Host) (list []string) {
+	for _, h := range hosts {
+		list = append(list, h.Name)
+	}
+	return list
+}
+
+// reached returns the hosts of a report, which may be nil, that answered or were
+// pinned.
 func reached(r *orchestrator.Report) map[string]bool {
 	well := map[string]bool{}
+	if r == nil {
+		return well
+	}
 	for _, h := range r.Hosts {
 		well[h.Name] = h.State == orchestrator.HostReady || h.State == orchestrator.HostPinned
 	}
@@ -223,19 +256,18 @@ func refused(j orchestrator.Job, hosts []inventory.Host) orchestrator.Outcome {
 		return orchestrator.Outcome{}
 	}
 	report := &orchestrator.Report{}
-	var names []string
 	for _, h := range hosts {
-		names = append(names, h.Name)
 		report.Hosts = append(report.Hosts, orchestrator.HostReport{
 			Name: h.Name, Address: orchestrator.DialAddress(h.Address, h.Port), State: orchestrator.HostSkipped, Message: "not admitted",
 		})
 	}
+	list := names(hosts)
 	refs := []string{"exocomp", "host", "onboard"}
-	for _, n := range names {
+	for _, n := range list {
 		refs = append(refs, j.Workspace+"/"+n)
 	}
 	err := orchestrator.Errorf(orchestrator.CodeRefused, "%d host(s) of %s are not admitted (%s): %s",
-		len(names), orchestrator.InventoryName(j.Workspace), why, strings.Join(names, ", ")).
+		len(list), orchestrator.InventoryName(j.Workspace), why, strings.Join(list, ", ")).
 		WithHint("admit them: %s", orchestrator.ShellCommand(append(refs, "--wait")...))
 	return orchestrator.Fail(err, report)
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,11 +36,11 @@ type Player interface {
 func (e *Engine) playbookRun(ctx context.Context, a *jobs.Attempt) (orchestrator.Outcome, error) {
 	ad, out, err := e.admission(ctx, a)
 	if err != nil || !out.Succeeded() {
-		return out, err
+		return ad.Left.join(out), err
 	}
 	admitted, err := e.admit(ctx, a, &ad)
 	if err != nil || !admitted.Succeeded() {
-		return admitted, err
+		return ad.Left.join(admitted), err
 	}
 	if nobody, err := e.nobodyIsLeft(ctx, a.Job, ad); err != nil || nobody {
 		return orchestrator.Outcome{
@@ -49,8 +50,11 @@ func (e *Engine) playbookRun(ctx context.Context, a *jobs.Attempt) (orchestrator
 	played, err := e.cfg.Handlers.Play.Play(ctx, a, play.Admitted{
 		Now: admitted.Admit, Without: ad.Left.names(), Identities: ad.Identities, Again: a.Job.AgainCommand(),
 	})
-	if err != nil {
+	if err != nil && (ctx.Err() != nil || errors.Is(err, jobs.ErrLost)) {
 		return played, err
+	}
+	if err != nil {
+		played = orchestrator.Fail(err, nil) // what came before it stands all the same
 	}
 	return together(ad, admitted, played), nil
 }
@@ -90,8 +94,9 @@ func (e *Engine) admit(ctx context.Context, a *jobs.Attempt, ad *admission) (orc
 	for _, x := range out.Admit {
 		well[x.Host] = true
 	}
-	ad.Left.add(out, well)
-	out.Failure = nil
+	if ad.Left.add(out, ad.Onboard, well) {
+		out.Failure = nil
+	}
 	return out, nil
 }
 
@@ -114,13 +119,22 @@ func together(ad admission, admitted, played orchestrator.Outcome) orchestrator.
 	if n := len(admitted.Admit); n > 0 && out.Report != nil {
 		out.Report.Summary += fmt.Sprintf("; %d admitted before it", n)
 	}
-	left := ad.Left.failure()
-	if left == nil || out.Report == nil {
+	return ad.Left.join(out)
+}
+
+// join adds to the outcome of what was done without the hosts that they are left
+// out, and why.
+func (l *leftOut) join(out orchestrator.Outcome) orchestrator.Outcome {
+	left := l.failure()
+	if left == nil {
 		return out
 	}
-	out.Report.Hosts = slices.SortedFunc(slices.Values(slices.Concat(out.Report.Hosts, ad.Left.Hosts)),
+	if out.Report == nil {
+		out.Report = &orchestrator.Report{}
+	}
+	out.Report.Hosts = slices.SortedFunc(slices.Values(slices.Concat(out.Report.Hosts, l.Hosts)),
 		func(a, b orchestrator.HostReport) int { return strings.Compare(a.Name, b.Name) })
-	out.Report.Summary += fmt.Sprintf("; %d not admitted", len(ad.Left.Hosts))
+	out.Report.Summary = strings.TrimPrefix(fmt.Sprintf("%s; %d not admitted", out.Report.Summary, len(l.Hosts)), "; ")
 	switch {
 	case out.Failure == nil:
 		left.Message = "the play did its work on the others; " + left.Message

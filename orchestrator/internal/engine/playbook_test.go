@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -45,9 +46,15 @@ type crew struct {
 	pinned, onboarded []string
 	played            *play.Admitted
 	badPin, badLogin  string // hosts that fail
+	full              bool   // the ledger takes no pins, which is no host's failure
+	stops             bool   // the onboarding comes to no host after the one that fails
+	unplayable        bool   // there is no play
 }
 
 func (c *crew) Pin(_ context.Context, _ *jobs.Attempt, hosts []inventory.Host, _, _ string) (orchestrator.Outcome, error) {
+	if c.full {
+		return orchestrator.Fail(errors.New("record pins: database or disk is full"), &orchestrator.Report{}), nil
+	}
 	out := orchestrator.Outcome{Report: &orchestrator.Report{}}
 	for _, h := range hosts {
 		c.pinned = append(c.pinned, h.Name)
@@ -65,6 +72,9 @@ func (c *crew) Admit(_ context.Context, _ *jobs.Attempt, r onboard.Admission) (o
 	out := orchestrator.Outcome{Report: &orchestrator.Report{}}
 	for _, h := range r.Hosts {
 		c.onboarded = append(c.onboarded, h.Name)
+		if c.stops && out.Failure != nil {
+			continue
+		}
 		line := orchestrator.HostReport{Name: h.Name, State: orchestrator.HostOK}
 		if h.Name == c.badLogin {
 			line.State = orchestrator.HostUnreachable
@@ -79,6 +89,9 @@ func (c *crew) Admit(_ context.Context, _ *jobs.Attempt, r onboard.Admission) (o
 
 func (c *crew) Play(_ context.Context, _ *jobs.Attempt, ad play.Admitted) (orchestrator.Outcome, error) {
 	c.played = &ad
+	if c.unplayable {
+		return orchestrator.Outcome{}, errors.New("the key file is gone")
+	}
 	return orchestrator.Outcome{Report: &orchestrator.Report{Summary: "played"}}, nil
 }
 
@@ -191,6 +204,9 @@ func TestAPlaybookRunAdmitsWhoIsMissing(t *testing.T) {
 		"a failed onboarding":                {spec: orchestrator.JobSpec{Args: []string{"--limit=web2,web3"}}, crew: crew{badLogin: "web3"}, onboarded: []string{"web2", "web3"}, failure: []string{"no login to web3"}, unplayed: true},
 		"a failed onboarding, keep going":    {spec: orchestrator.JobSpec{Args: []string{"--limit=web2,web3"}, KeepGoing: true}, crew: crew{badLogin: "web3"}, onboarded: []string{"web2", "web3"}, without: []string{"web3"}, failure: []string{"not admitted: no login to web3"}},
 		"all of the others fail, keep going": {spec: orchestrator.JobSpec{KeepGoing: true}, crew: crew{badPin: "web2", badLogin: "web3"}, onboarded: []string{"web3"}, without: []string{"web2", "web3", "web4"}, failure: []string{"SSH did not answer", "the key of web2 changed", "no login to web3"}},
+		"a full disk, keep going":            {spec: orchestrator.JobSpec{KeepGoing: true}, crew: crew{full: true}, failure: []string{"disk is full; not admitted: SSH did not answer", "web4"}, unplayed: true},
+		"not come to, keep going":            {spec: orchestrator.JobSpec{Args: []string{"--limit=web2,web3"}, KeepGoing: true}, crew: crew{badLogin: "web2", stops: true}, onboarded: []string{"web2", "web3"}, without: []string{"web2", "web3"}, failure: []string{"not admitted: no login to web2"}},
+		"no play, keep going":                {spec: orchestrator.JobSpec{KeepGoing: true}, crew: crew{unplayable: true}, onboarded: []string{"web2", "web3"}, without: []string{"web4"}, failure: []string{"the key file is gone; not admitted: SSH did not answer", "web4"}},
 		"after a handoff":                    {newest: handoff},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,6 +238,9 @@ func TestAPlaybookRunAdmitsWhoIsMissing(t *testing.T) {
 			}
 			if left := slices.Sorted(slices.Values(c.crew.played.Without)); !slices.Equal(left, c.without) {
 				t.Errorf("played without %q, want %q", left, c.without)
+			}
+			if c.crew.badLogin == "" && len(out.Admit) != len(c.onboarded) {
+				t.Errorf("admitted %v, want %q", out.Admit, c.onboarded)
 			}
 			for _, x := range out.Admit {
 				if slices.Contains(c.without, x.Host) {
