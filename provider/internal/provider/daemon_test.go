@@ -32,6 +32,7 @@ type fakeDaemon struct {
 	deferred bool                  // every caller is deferred
 	waits    bool                  // the first run stands in everybody's way
 	leaves   error                 // how leave plays end
+	mute     bool                  // a playbook is never taken
 }
 
 type fakeRun struct {
@@ -104,6 +105,18 @@ func (d *fakeDaemon) until(t testing.TB, what string, condition func() bool) {
 			t.Fatalf("never: %s", what)
 		}
 	}
+}
+
+// HasSnapshot implements [rpc.Snapshots].
+func (d *fakeDaemon) HasSnapshot(ctx context.Context, digest string) (bool, error) {
+	d.mu.Lock()
+	mute := d.mute
+	d.mu.Unlock()
+	if mute {
+		<-ctx.Done()
+		return false, ctx.Err()
+	}
+	return d.Service.HasSnapshot(ctx, digest)
 }
 
 // GetRun implements [rpc.Runs].

@@ -43,7 +43,7 @@ func (e *ending) end(ctx context.Context, state *provisionModel, diags *diag.Dia
 	var unread error
 	c, err := e.daemon.insist(limited, func(c *rpc.Client) error {
 		if leave != "" {
-			req.Leave.Playbook, unread = c.UploadPlaybook(ctx, leave)
+			req.Leave.Playbook, unread = c.UploadPlaybook(limited, leave)
 		}
 		return unread
 	})
