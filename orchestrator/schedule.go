@@ -88,9 +88,10 @@ type Fire struct {
 	Reason     string    `json:"reason,omitempty"` // why it was not started, or what it waits for
 	Job        JobID     `json:"job,omitempty"`    // set iff started
 	JobState   JobState  `json:"job_state,omitempty"`
-	By         Peer      `json:"by,omitzero"`          // of a manual one
-	RecordedAt time.Time `json:"recorded_at,omitzero"` // when it was noticed
-	DecidedAt  time.Time `json:"decided_at,omitzero"`  // zero while it waits
+	JobFailure string    `json:"job_failure,omitempty"` // one line: why its job did not succeed
+	By         Peer      `json:"by,omitzero"`           // of a manual one
+	RecordedAt time.Time `json:"recorded_at,omitzero"`  // when it was noticed
+	DecidedAt  time.Time `json:"decided_at,omitzero"`   // zero while it waits
 }
 
 // ScheduleView is a schedule with what came of it and what will.

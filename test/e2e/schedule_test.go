@@ -177,6 +177,36 @@ func TestAFireFailsClosed(t *testing.T) {
 	s.ok("workspace", "apply", "edge", "--wait")
 	s.ok("schedule", "run-now", "nightly", "--wait")
 	g.ran(1)
+	s.convergesNobody()
+}
+
+// convergesNobody: a fire whose play reaches no host fails, and the reason stands
+// in the list, the job and the event.
+func (s *site) convergesNobody() {
+	s.t.Helper()
+	g := s.gate("nobody")
+	for name, c := range map[string]struct {
+		pattern, says string
+		args          []string
+	}{
+		"typo":      {pattern: "tf:egde", says: "tf:egde"},
+		"elsewhere": {pattern: "tf:edge", args: []string{"--limit", "elsewhere"}, says: "elsewhere"},
+	} {
+		play := s.playbook(name, rawPlay(c.pattern, g.count()))
+		s.ok(append([]string{"schedule", "add", name, "--cron", never, "--target", "tf:edge", "--", play}, c.args...)...)
+		s.fails(1, nil, "schedule", "run-now", name, "--wait")
+		f := s.fires(name)[0]
+		s.holds(started(f) && f.JobState == orchestrator.JobFailed && strings.HasPrefix(f.JobFailure, "converged nobody: ") && strings.Contains(f.JobFailure, c.says),
+			name+" says why it converged nobody", f)
+		list := s.ok("schedule", "list").stdout
+		s.holds(strings.Contains(list, string(f.Job)+" failed: "+f.JobFailure), "schedule list says why", list)
+		shown := s.ok("jobs", "show", string(f.Job)).stdout
+		s.holds(strings.Contains(shown, f.JobFailure), "jobs show says why", shown)
+		s.holds(slices.ContainsFunc(s.events(), func(e orchestrator.Event) bool {
+			return e.Kind == orchestrator.EventJobFinished && e.Job == f.Job && strings.Contains(e.Message, f.JobFailure)
+		}), "an event says why", s.events())
+	}
+	g.ran(0)
 }
 
 // Two schedules with one key on two inventories, and two on one inventory, never

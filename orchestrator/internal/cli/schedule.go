@@ -176,9 +176,12 @@ func (a *app) scheduleList() *cobra.Command {
 	return c
 }
 
-// became says what became of a fire, with the reason where it was not started.
+// became says what became of a fire, with the reason where it was not started or
+// its job did not succeed.
 func became(f orchestrator.Fire) string {
 	switch {
+	case f.JobFailure != "":
+		return printable(string(f.Job) + " " + string(f.JobState) + ": " + f.JobFailure)
 	case f.Job != "":
 		return string(f.Job) + " " + string(f.JobState)
 	case f.Reason != "":

@@ -36,6 +36,7 @@ func nightlyFires() []orchestrator.Fire {
 	return []orchestrator.Fire{
 		{State: orchestrator.FireRefused, Reason: "tf:edge names no hosts " + hostile, RecordedAt: fireTime, DecidedAt: fireTime},
 		{State: orchestrator.FireStarted, Manual: true, By: orchestrator.Peer{Name: "ops"}, Job: "job_00000000000000000000000002", JobState: orchestrator.JobSucceeded, RecordedAt: fireTime, DecidedAt: fireTime},
+		{State: orchestrator.FireStarted, Job: "job_00000000000000000000000001", JobState: orchestrator.JobFailed, JobFailure: "converged nobody: hosts: web matched none of web1 " + hostile, RecordedAt: fireTime, DecidedAt: fireTime},
 	}
 }
 

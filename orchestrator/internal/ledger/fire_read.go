@@ -53,14 +53,17 @@ const fireSelect = `
 		fire.reason,
 		fire.job_id,
 		job.state,
+		job.failure,
 		fire.peer,
 		fire.recorded_at,
 		fire.decided_at
 	FROM fire LEFT JOIN job ON job.id = fire.job_id`
 
 func scanFire(row scanner) (f orchestrator.Fire, err error) {
+	var failure orchestrator.Failure
 	err = row.Scan(&f.ID, &f.Schedule, &instant{&f.At}, &f.Workspace, &f.Manual, &f.State, &f.Reason, opt(&f.Job),
-		opt(&f.JobState), document{&f.By}, &instant{&f.RecordedAt}, &instant{&f.DecidedAt})
+		opt(&f.JobState), document{&failure}, document{&f.By}, &instant{&f.RecordedAt}, &instant{&f.DecidedAt})
+	f.JobFailure = oneLine(failure.Message)
 	return f, err
 }
 

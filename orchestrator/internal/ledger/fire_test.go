@@ -86,8 +86,9 @@ func TestOneFireWaitsAndFurtherOnesAreCoalesced(t *testing.T) {
 	wantFires(t, l, "nightly", "coalesced: the fire of 2031-01-02 03:00:00Z", "coalesced", "waiting", "started")
 	finish(t, l, claim(t, l), failure())
 	start(t, l)
-	if f := wantFires(t, l, "nightly", "coalesced", "coalesced", "started", "started"); f[3].JobState != orchestrator.JobFailed || f[2].JobState != orchestrator.JobQueued {
-		t.Errorf("jobs are %s, then %s", f[3].JobState, f[2].JobState)
+	f := wantFires(t, l, "nightly", "coalesced", "coalesced", "started", "started")
+	if f[3].JobState != orchestrator.JobFailed || f[3].JobFailure != failure().Failure.Message || f[2].JobState != orchestrator.JobQueued || f[2].JobFailure != "" {
+		t.Errorf("jobs are %s for %q, then %s for %q", f[3].JobState, f[3].JobFailure, f[2].JobState, f[2].JobFailure)
 	}
 	claim(t, l)
 	claimNothing(t, l)

@@ -323,7 +323,9 @@ type Fire struct {
 	By         *Peer                  `protobuf:"bytes,10,opt,name=by,proto3" json:"by,omitempty"`
 	RecordedAt *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=recorded_at,json=recordedAt,proto3" json:"recorded_at,omitempty"`
 	// Unset while it waits.
-	DecidedAt     *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=decided_at,json=decidedAt,proto3" json:"decided_at,omitempty"`
+	DecidedAt *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=decided_at,json=decidedAt,proto3" json:"decided_at,omitempty"`
+	// One line: why its job did not succeed.
+	JobFailure    string `protobuf:"bytes,13,opt,name=job_failure,json=jobFailure,proto3" json:"job_failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -440,6 +442,13 @@ func (x *Fire) GetDecidedAt() *timestamppb.Timestamp {
 		return x.DecidedAt
 	}
 	return nil
+}
+
+func (x *Fire) GetJobFailure() string {
+	if x != nil {
+		return x.JobFailure
+	}
+	return ""
 }
 
 // ScheduleView is a schedule with what came of it and what will.
@@ -1072,7 +1081,7 @@ const file_exocomp_v1_schedule_proto_rawDesc = "" +
 	"\n" +
 	"created_at\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
 	"\n" +
-	"updated_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\"\xbd\x03\n" +
+	"updated_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\"\xde\x03\n" +
 	"\x04Fire\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
 	"\bschedule\x18\x02 \x01(\tR\bschedule\x12\x1c\n" +
@@ -1088,7 +1097,9 @@ const file_exocomp_v1_schedule_proto_rawDesc = "" +
 	"\vrecorded_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"recordedAt\x129\n" +
 	"\n" +
-	"decided_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tdecidedAt\"\x98\x01\n" +
+	"decided_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tdecidedAt\x12\x1f\n" +
+	"\vjob_failure\x18\r \x01(\tR\n" +
+	"jobFailure\"\x98\x01\n" +
 	"\fScheduleView\x120\n" +
 	"\bschedule\x18\x01 \x01(\v2\x14.exocomp.v1.ScheduleR\bschedule\x12.\n" +
 	"\x04next\x18\x02 \x03(\v2\x1a.google.protobuf.TimestampR\x04next\x12&\n" +
