@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -76,5 +77,51 @@ func TestLongCleanModesUnderUmask0(t *testing.T) {
 	play.open()
 	s.awaitRun(run)
 	s.assertPrivate("ledger.db")
+	s.assertClean()
+}
+
+// What a play daemonizes on a local host ends with its job, be that a success,
+// a failure, a cancellation or a crash.
+func TestLongCleanAfterDaemonizingPlays(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start()
+	s.infra("edge", thisMachine())
+	pids := func(name string) string { return filepath.Join(s.dir, name+".pids") }
+	leave := func(name, then string) string {
+		return s.playbook("leave", rawPlay("tf:edge", strings.Join(append(daemonize(pids(name)), then), "\n")))
+	}
+
+	if _, run := s.provision("edge", leave("failure", "false")); run.State != orchestrator.RunFailed {
+		t.Errorf("the failing play's run is %s", run.State)
+	}
+	s.assertClean()
+	s.assertGone(pids("failure"), 3)
+
+	leave("success", "true")
+	s.ok("provision", "resume", "edge", "--wait")
+	s.assertClean()
+	s.assertGone(pids("success"), 3)
+
+	for _, how := range []string{"cancel", "force"} {
+		g := s.gate(how)
+		run := string(s.submit("edge", leave(how, g.line())))
+		g.await(1)
+		args := []string{"provision", "cancel", run, "--wait"}
+		if how == "force" {
+			args = append(args, "--force")
+		}
+		s.ok(args...)
+		s.assertClean()
+		s.assertGone(pids(how), 3)
+	}
+
+	// without a supervisor only the token, and a cgroup where there is one, tell
+	crash := s.gate("crash")
+	run := string(s.submit("edge", leave("crash", crash.line())))
+	crash.await(1)
+	crash.open()
+	s.crashEverything()
+	s.awaitRun(run)
 	s.assertClean()
 }

@@ -49,3 +49,45 @@ func TestLongGateRebuild(t *testing.T) {
 	s.ok("workspace", "apply", "edge", "--wait")
 	s.holds(len(s.pins()) == 0, "a host that comes back is not trusted by its retired pin", s.pins())
 }
+
+// TestLongGateChangedKey: a host that answers with another key gets nothing until a
+// person has said that it is right, by --rotate or by forget.
+func TestLongGateChangedKey(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	web1 := s.host("web1")
+	s.start()
+	s.workspace("edge", map[string]vars{"web1": hostVars(web1)})
+	play := s.playbook("site", rawPlay("tf:edge", "echo played >>/root/played"))
+	s.converge("edge", play, s.lightly()...)
+
+	old, logins := web1.HostKeyFingerprint(nethost.ED25519), len(web1.Logins())
+	s.rotateHostKeys(web1)
+	r, run := s.provision("edge", play, s.lightly()...)
+	s.holdsRefused(r, run, web1, logins, old)
+	s.holds(strings.Contains(r.String(), "exocomp host onboard --rotate edge/web1"), "it says how to accept the new key", r)
+	s.holds(slices.ContainsFunc(s.events("--security", "--workspace", "edge"), func(e orchestrator.Event) bool {
+		return e.Kind == orchestrator.EventPinChanged && e.Host == "web1" && e.Run == run.ID
+	}), "the changed key is a security event")
+	s.holds(pinned(s.pins(), old), "the pin stays", s.pins())
+	refused := s.cli("host", "onboard", "edge/web1", "--wait", "--ssh-identity", s.lab.Key().Path)
+	s.holds(refused.code != 0 && len(web1.Logins()) == logins, "host onboard without --rotate refuses it too", refused)
+
+	s.ok("host", "onboard", "--rotate", "edge/web1", "--wait")
+	pins := s.pins()
+	s.holds(len(pins) == 1 && pins[0].Source == orchestrator.PinRotated && pinned(pins, web1.HostKeyFingerprint(nethost.ED25519)),
+		"host onboard --rotate replaces the pin", pins)
+	s.ok("provision", "resume", "edge", "--wait")
+	resumed := s.run("edge")
+	s.holds(resumed.ID == run.ID && slices.Equal(states(resumed), allSucceeded), "the same run goes on to its end after it", resumed)
+	s.holds(s.fileOn(web1, "/root/played") == "played\nplayed\n", "its play ran once", s.fileOn(web1, "/root/played"))
+
+	s.rotateHostKeys(web1)
+	s.ok("host", "forget", "edge/web1")
+	s.holds(len(s.pins()) == 0 && strings.Contains(s.ok("host", "known-hosts", "--retired").stdout, "forgotten"),
+		"host forget retires the pin", s.pins())
+	s.ok("host", "onboard", "edge/web1", "--wait")
+	pins = s.pins()
+	s.holds(len(pins) == 1 && pins[0].Source == orchestrator.PinFirstUse && pinned(pins, web1.HostKeyFingerprint(nethost.ED25519)),
+		"after it the next contact is a first use", pins)
+}

@@ -78,24 +78,6 @@ func (s *site) scheduleSoon(name, line string) time.Time {
 	}
 }
 
-// A schedule fires by itself, with the playbook as it is then, and only once.
-func TestScheduleFiresTheEditedPlay(t *testing.T) {
-	t.Parallel()
-	s := localSite(t)
-	g := s.gate("edited")
-	at := s.scheduleSoon("nightly", "false")
-	s.playbook("nightly", rawPlay("tf:edge", g.count()))
-	f := s.awaitFire("nightly", started)
-	s.holds(f.At.Equal(at) && !f.Manual, "it fires at its instant", f, at)
-	job := s.awaitJob(string(f.Job))
-	s.holds(job.State == orchestrator.JobSucceeded && job.Kind == orchestrator.JobPlaybookRun && job.Spec.Schedule == "nightly", "its job is a playbook run of it", job)
-	g.ran(1)
-	s.holds(len(s.fires("nightly")) == 1, "it fires once", s.fires("nightly"))
-	r := s.ok("schedule", "list")
-	s.holds(strings.Contains(r.stdout, string(job.ID)+" succeeded"), "the list names how it ended", r)
-	s.assertClean()
-}
-
 // The daemon dies by SIGKILL at every point around a fire; one job is started.
 func TestAFireSurvivesTheDaemon(t *testing.T) {
 	t.Parallel()
@@ -207,79 +189,4 @@ func (s *site) convergesNobody() {
 		}), "an event says why", s.events())
 	}
 	g.ran(0)
-}
-
-// Two schedules with one key on two inventories, and two on one inventory, never
-// overlap; a fire during a chain is skipped with its id.
-func TestSchedulesNeverOverlap(t *testing.T) {
-	t.Parallel()
-	s := localSite(t)
-	s.workspace("core", map[string]vars{"here": local})
-	s.ok("workspace", "apply", "core", "--wait")
-	first, second, third := s.gate("first"), s.gate("second"), s.gate("third")
-	s.schedule("first", never, []string{"--concurrency-key", "fleet"}, first.line())
-	s.schedule("second", never, nil, second.count())
-	play := s.playbook("third", rawPlay("tf:core", third.count()))
-	s.ok("schedule", "add", "third", "--cron", never, "--target", "tf:core", "--concurrency-key", "fleet", "--", play)
-
-	one := strings.TrimSpace(s.ok("schedule", "run-now", "first").stdout)
-	first.await(1)
-	for _, name := range []string{"second", "third"} {
-		r := s.ok("schedule", "run-now", name)
-		s.holds(strings.Contains(r.stderr, "waiting: waits for "+one) && r.stdout == "", name+" waits for the first", r)
-	}
-	r := s.ok("schedule", "run-now", "second")
-	s.holds(strings.Contains(r.stderr, "coalesced"), "a second fire of it is coalesced", r)
-	s.crash() // who waits, waits on
-	second.ran(0)
-	third.ran(0)
-	first.open()
-	s.awaitJob(one)
-	for _, name := range []string{"second", "third"} {
-		job := s.awaitJob(string(s.awaitFire(name, started).Job))
-		s.holds(job.State == orchestrator.JobSucceeded && !job.StartedAt.Before(s.job(one).FinishedAt), name+" ran after the first", job)
-	}
-	second.ran(1)
-	third.ran(1)
-
-	chain := s.gate("chain")
-	run := s.submit("edge", s.playbook("chain", rawPlay("tf:edge", chain.line())))
-	chain.await(1)
-	s.fails(4, []string{"skipped", string(run)}, "schedule", "run-now", "second")
-	chain.open()
-	s.awaitRun(string(run))
-	second.ran(1)
-	s.assertClean()
-}
-
-// A schedule of applies, paused and resumed, and what is refused with the field.
-func TestScheduleOfApplies(t *testing.T) {
-	t.Parallel()
-	s := localSite(t)
-	r := s.ok("schedule", "add", "weekly", "--cron", "0 30 4 * * sun", "--kind", "apply", "--target", "tf:edge", "--timezone", "America/New_York")
-	s.holds(strings.Count(r.stderr, "04:30:00 E") == 3, "add shows the next three fires in their zone", r)
-	s.ok("schedule", "pause", "weekly")
-	s.holds(len(jsonOf[[]orchestrator.ScheduleView](s, "schedule", "list")[0].Next) == 0, "a paused one has no next fire")
-	s.ok("schedule", "resume", "weekly")
-	s.writeHosts("edge", map[string]vars{"here": local, "there": local})
-	s.ok("schedule", "run-now", "weekly", "--wait")
-	s.holdsCaptured("edge", 1, 2)
-	s.ok("schedule", "remove", "weekly")
-	s.fails(2, []string{`no schedule "weekly"`, "exocomp schedule list"}, "schedule", "show", "weekly")
-
-	for cron, says := range map[string]string{
-		"0 3 * * *":     "the one for the second is missing",
-		"TZ=0":          `begins with "TZ=0"`,
-		"0 0 3 30 2 *":  `day of the month "30" never comes`,
-		"@every 5m":     "@every is not taken",
-		"0 61 3 * * *":  `field 2, the minute, is "61"`,
-		"0 0 3 * * * *": "it has 7 field(s)",
-	} {
-		s.fails(2, []string{"--cron", says}, "schedule", "add", "bad", "--cron", cron, "--kind", "apply", "--target", "tf:edge")
-	}
-	play := s.playbook("x", rawPlay("tf:edge", "true"))
-	s.fails(2, []string{"--timezone"}, "schedule", "add", "bad", "--cron", never, "--kind", "apply", "--target", "tf:edge", "--timezone", "Mars/Olympus")
-	s.fails(2, []string{"--become"}, "schedule", "add", "bad", "--cron", never, "--target", "tf:edge", "--", play, "--become")
-	s.fails(2, []string{"no playbook", "gone.yml"}, "schedule", "add", "bad", "--cron", never, "--target", "tf:edge", "--", filepath.Join(s.dir, "gone.yml"))
-	s.holds(s.ok("schedule", "list").stdout == "", "nothing of it is there")
 }

@@ -1,3 +1,5 @@
+//go:build long
+
 package e2e
 
 import (
@@ -9,9 +11,9 @@ import (
 	"github.com/exocomp/exocomp/orchestrator/rpc"
 )
 
-// TestGateProviderAway: plan, refresh and destroy do without the daemon, and a
+// TestLongGateProviderAway: plan, refresh and destroy do without the daemon, and a
 // daemon that has lost its data makes nothing anew.
-func TestGateProviderAway(t *testing.T) {
+func TestLongGateProviderAway(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start()
