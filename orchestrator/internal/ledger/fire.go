@@ -217,6 +217,32 @@ func (t *tx) refuseBusyKey(ctx context.Context, id orchestrator.JobID) error {
 		WithHint("redrive it when that one has ended: exocomp jobs redrive %s", id)
 }
 
+// holdFires says of the fires that wait, and waited for nothing until now, which
+// job they wait for: one of their keys was taken by a job that was redriven.
+func (t *tx) holdFires(ctx context.Context) error {
+	free, err := collect(ctx, t, scanFire, fireSelect+` WHERE fire.state = 'waiting' AND fire.reason = ''`)
+	if err != nil {
+		return err
+	}
+	for _, f := range free {
+		busy, taken, err := takenBy(ctx, t, `fire.id = ?`, f.ID)
+		if err != nil {
+			return err
+		}
+		if !taken {
+			continue
+		}
+		f.Reason = "waits for " + string(busy) + ", which was redriven"
+		if err := t.exec(ctx, `UPDATE fire SET reason = ? WHERE id = ?`, f.Reason, f.ID); err != nil {
+			return err
+		}
+		if err := t.fireEvent(ctx, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // StartFire queues the job of a waiting fire, or records why there is none: a
 // chain that has become active, a workspace that takes no work. One that was
 // decided meanwhile stays as it is, and one of whose keys is taken meanwhile, by
@@ -232,7 +258,7 @@ func (l *Ledger) StartFire(ctx context.Context, id int64, n orchestrator.NewJob)
 			return nil
 		}
 		_, taken, err := takenBy(ctx, t, `fire.id = ?`, f.ID)
-		if err != nil || taken {
+		if err != nil || taken { // what it waits for, holdFires has said
 			return err
 		}
 		j, err := t.submitJob(ctx, n, orchestrator.Job{})

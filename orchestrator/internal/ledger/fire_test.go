@@ -283,8 +283,10 @@ func TestAKeyThatIsTakenMeanwhileIsWaitedFor(t *testing.T) {
 	if err := l.StartFire(t.Context(), f.ID, n); err != nil {
 		t.Fatal(err)
 	}
-	wantFires(t, l, "two", "waiting")
-	finish(t, l, claim(t, l), orchestrator.Outcome{})
+	again := claim(t, l)
+	// who asked for it is answered with that, and does not wait for the end
+	wantFires(t, l, "two", "waiting: waits for "+string(again.ID))
+	finish(t, l, again, orchestrator.Outcome{})
 	start(t, l)
 	wantFires(t, l, "two", "started")
 }

@@ -118,8 +118,10 @@ func (l *Ledger) RedriveJob(ctx context.Context, id orchestrator.JobID, by orche
 		if err := t.refuseBusyKey(ctx, id); err != nil {
 			return err
 		}
-		j, err = t.submitJob(ctx, n, old.Job)
-		return err
+		if j, err = t.submitJob(ctx, n, old.Job); err != nil {
+			return err
+		}
+		return t.holdFires(ctx)
 	})
 	return j.public(), err
 }
