@@ -266,9 +266,9 @@ func everydayCalls(t *testing.T, l *Ledger) {
 func everydayFires(t *testing.T, l *Ledger) {
 	ctx := t.Context()
 	s := must(l.AddSchedule(ctx, applySchedule("nightly", "edge"), tester))(t)
-	must(l.ScheduleMarks(ctx))(t)
+	mark := must(l.ScheduleMarks(ctx))(t)[0]
 	due := []orchestrator.DueFire{{At: s.CreatedAt.Add(time.Second), State: orchestrator.FireWaiting}}
-	if err := l.RecordFires(ctx, s.Name, due, due[0].At); err != nil {
+	if err := l.RecordFires(ctx, mark, due, due[0].At); err != nil {
 		t.Fatal(err)
 	}
 	f, _, found, err := l.NextFire(ctx)

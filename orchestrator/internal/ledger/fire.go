@@ -10,23 +10,24 @@ import (
 )
 
 // RecordFires puts instants of a schedule that have come on record, the oldest
-// first, and moves its mark: all up to that are on record then. One that is to start waits from
-// then on for [Ledger.NextFire]: whatever happens to the daemon, it is not
-// forgotten. An instant that is on record already stays as it is; only one that
-// was missed and comes again, since the clock was set back, counts anew. Nothing
-// is recorded of a schedule that is paused or gone.
-func (l *Ledger) RecordFires(ctx context.Context, schedule string, due []orchestrator.DueFire, mark time.Time) error {
+// first, and moves its mark: all up to that are on record then. One that is to
+// start waits from then on for [Ledger.NextFire]: whatever happens to the daemon,
+// it is not forgotten. An instant that is on record already stays as it is; only
+// one that was missed and comes again, since the clock was set back, counts anew.
+// Nothing is recorded of a schedule that is paused or gone, or whose mark is not
+// the one that was read: it was changed meanwhile, and has other instants.
+func (l *Ledger) RecordFires(ctx context.Context, read orchestrator.ScheduleMark, due []orchestrator.DueFire, mark time.Time) error {
 	return l.write(ctx, "record fires", func(t *tx) error {
-		s, found, err := findSchedule(ctx, t, schedule)
-		if err != nil || !found || s.Paused {
+		m, found, err := sameMark(ctx, t, read)
+		if err != nil || !found {
 			return err
 		}
 		for _, d := range due {
-			if _, err := t.recordFire(ctx, s, d, orchestrator.RunSchedule{}); err != nil {
+			if _, err := t.recordFire(ctx, m.Schedule, d, orchestrator.RunSchedule{}); err != nil {
 				return err
 			}
 		}
-		return t.setHandled(ctx, schedule, mark)
+		return t.setHandled(ctx, m.Schedule.Name, mark)
 	})
 }
 

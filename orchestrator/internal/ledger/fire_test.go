@@ -24,9 +24,21 @@ func day(n int) time.Time { return time.Date(2031, 1, n, 3, 0, 0, 0, time.UTC) }
 
 func record(t *testing.T, l *Ledger, schedule string, due ...orchestrator.DueFire) {
 	t.Helper()
-	if err := l.RecordFires(t.Context(), schedule, due, due[len(due)-1].At); err != nil {
+	if err := l.RecordFires(t.Context(), markOf(t, l, schedule), due, due[len(due)-1].At); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// markOf reads the mark of a schedule that is not paused.
+func markOf(t *testing.T, l *Ledger, schedule string) orchestrator.ScheduleMark {
+	t.Helper()
+	for _, m := range must(l.ScheduleMarks(t.Context()))(t) {
+		if m.Schedule.Name == schedule {
+			return m
+		}
+	}
+	t.Fatalf("%s has no mark", schedule)
+	return orchestrator.ScheduleMark{}
 }
 
 func comes(n int) orchestrator.DueFire {
@@ -218,6 +230,47 @@ func TestAWaitingFireEndsWithItsSchedule(t *testing.T) {
 			finish(t, l, claim(t, l), orchestrator.Outcome{})
 			start(t, l)
 			wantFires(t, l, "nightly", "skipped: the schedule was "+name+" by tester", "started")
+		})
+	}
+}
+
+// Whoever read the mark before a person changed the schedule records nothing of
+// the old instants, and leaves the new mark where it is.
+func TestAChangeMeanwhileKeepsItsMark(t *testing.T) {
+	for name, change := range map[string]func(*Ledger) error{
+		"replaced": func(l *Ledger) error {
+			s := applySchedule("nightly", "edge")
+			s.Cron = "0 0 4 * * *"
+			_, err := l.AddSchedule(t.Context(), s, tester)
+			return err
+		},
+		"paused and resumed": func(l *Ledger) error {
+			_, err := l.SetPaused(t.Context(), "nightly", true, tester)
+			if err == nil {
+				_, err = l.SetPaused(t.Context(), "nightly", false, tester)
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := openTest(t)
+			addWorkspace(t, l, "edge")
+			addSchedule(t, l, "nightly", "edge", "")
+			read := markOf(t, l, "nightly")
+			if err := change(l); err != nil {
+				t.Fatal(err)
+			}
+			changed := markOf(t, l, "nightly")
+			if err := l.RecordFires(t.Context(), read, []orchestrator.DueFire{comes(1)}, day(1)); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.SetHandled(t.Context(), read, read.Handled.Add(-time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+			wantFires(t, l, "nightly")
+			if now := markOf(t, l, "nightly"); !now.Handled.Equal(changed.Handled) || changed.Handled.Equal(read.Handled) {
+				t.Errorf("read at %s and changed at %s, its mark is %s", read.Handled, changed.Handled, now.Handled)
+			}
 		})
 	}
 }

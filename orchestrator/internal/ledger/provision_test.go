@@ -277,6 +277,11 @@ func TestAHandedOverWorkspaceIsNotApplied(t *testing.T) {
 	wantCode(t, err, orchestrator.CodeRefused, "no root module", "tofu apply")
 	_, err = l.SubmitJob(t.Context(), orchestrator.NewJob{Kind: orchestrator.JobWorkspaceApply, Workspace: "edge", By: tester})
 	wantCode(t, err, orchestrator.CodeRefused)
+	_, err = l.AddSchedule(t.Context(), applySchedule("weekly", "edge"), tester)
+	wantCode(t, err, orchestrator.CodeRefused, "no root module", "tofu apply")
+	addPlay := playSchedule()
+	addPlay.Workspace = "edge"
+	must(l.AddSchedule(t.Context(), addPlay, tester))(t)
 	r.through()
 	_, err = l.AddWorkspace(t.Context(), workspaceNamed("edge"), tester)
 	wantCode(t, err, orchestrator.CodeConflict, "handed over", "destroy that resource")

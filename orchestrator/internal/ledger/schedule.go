@@ -10,14 +10,21 @@ import (
 
 // AddSchedule stores a schedule, or replaces the settings of one: its instants
 // count from now. Adding the same again changes nothing. Its workspace must be
-// registered; that it stays so is looked at by each fire.
+// registered and, for applies, have a root module; that it stays so is looked at
+// by each fire.
 func (l *Ledger) AddSchedule(ctx context.Context, s orchestrator.Schedule, by orchestrator.Peer) (orchestrator.Schedule, error) {
 	if err := s.Validate(); err != nil {
 		return s, err
 	}
 	err := l.write(ctx, "add schedule", func(t *tx) error {
-		if _, err := workspaceByName(ctx, t, s.Workspace); err != nil {
+		w, err := workspaceByName(ctx, t, s.Workspace)
+		if err != nil {
 			return err
+		}
+		if s.Kind == orchestrator.ScheduleApply {
+			if err := w.RefuseHandedOver(); err != nil {
+				return err
+			}
 		}
 		old, found, err := findSchedule(ctx, t, s.Name)
 		if err != nil {
@@ -118,9 +125,22 @@ func (l *Ledger) RemoveSchedule(ctx context.Context, name string, by orchestrato
 	})
 }
 
-// SetHandled moves the mark of a schedule back, where the clock was set back.
-func (l *Ledger) SetHandled(ctx context.Context, name string, at time.Time) error {
-	return l.write(ctx, "set schedule mark", func(t *tx) error { return t.setHandled(ctx, name, at) })
+// SetHandled moves the mark of a schedule back, where the clock was set back;
+// one that is not the mark that was read stays, as for [Ledger.RecordFires].
+func (l *Ledger) SetHandled(ctx context.Context, read orchestrator.ScheduleMark, at time.Time) error {
+	return l.write(ctx, "set schedule mark", func(t *tx) error {
+		m, found, err := sameMark(ctx, t, read)
+		if err != nil || !found {
+			return err
+		}
+		return t.setHandled(ctx, m.Schedule.Name, at)
+	})
+}
+
+// sameMark returns the mark of a schedule that is not paused if it is still the
+// one that was read.
+func sameMark(ctx context.Context, q querier, read orchestrator.ScheduleMark) (orchestrator.ScheduleMark, bool, error) {
+	return one(ctx, q, scanMark, scheduleSelect+` WHERE name = ? AND paused = 0 AND handled_at = ?`, read.Schedule.Name, nanos(read.Handled))
 }
 
 func (t *tx) setHandled(ctx context.Context, name string, at time.Time) error {

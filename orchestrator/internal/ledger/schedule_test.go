@@ -35,6 +35,7 @@ func TestASchedulesSettingsAreKept(t *testing.T) {
 	if after := must(l.LastEventID(t.Context()))(t); after != before {
 		t.Error("adding the same again changed something")
 	}
+	read := markOf(t, l, "nightly")
 	must(l.SetPaused(t.Context(), "nightly", true, tester))(t)
 	other := playSchedule()
 	other.Args = nil
@@ -44,7 +45,7 @@ func TestASchedulesSettingsAreKept(t *testing.T) {
 	if marks := must(l.ScheduleMarks(t.Context()))(t); len(marks) != 0 {
 		t.Errorf("a paused schedule is looked at: %+v", marks)
 	}
-	if err := l.RecordFires(t.Context(), "nightly", []orchestrator.DueFire{comes(1)}, day(1)); err != nil {
+	if err := l.RecordFires(t.Context(), read, []orchestrator.DueFire{comes(1)}, day(1)); err != nil {
 		t.Fatal(err)
 	}
 	wantFires(t, l, "nightly")
@@ -53,7 +54,7 @@ func TestASchedulesSettingsAreKept(t *testing.T) {
 		t.Errorf("its instants count from %s, want from when it was resumed, %s", mark.Handled, resumed.UpdatedAt)
 	}
 	back := resumed.UpdatedAt.Add(-time.Hour)
-	if err := l.SetHandled(t.Context(), "nightly", back); err != nil {
+	if err := l.SetHandled(t.Context(), markOf(t, l, "nightly"), back); err != nil {
 		t.Fatal(err)
 	}
 	if mark := must(l.ScheduleMarks(t.Context()))(t)[0]; !mark.Handled.Equal(back) {

@@ -14,8 +14,8 @@ type Ledger interface {
 	// Changed returns a channel that is closed at the next change.
 	Changed() <-chan struct{}
 	ScheduleMarks(ctx context.Context) ([]orchestrator.ScheduleMark, error)
-	SetHandled(ctx context.Context, schedule string, at time.Time) error
-	RecordFires(ctx context.Context, schedule string, due []orchestrator.DueFire, mark time.Time) error
+	SetHandled(ctx context.Context, read orchestrator.ScheduleMark, at time.Time) error
+	RecordFires(ctx context.Context, read orchestrator.ScheduleMark, due []orchestrator.DueFire, mark time.Time) error
 	NextFire(ctx context.Context) (f orchestrator.Fire, s orchestrator.Schedule, found bool, err error)
 	StartFire(ctx context.Context, id int64, n orchestrator.NewJob) error
 	RefuseFire(ctx context.Context, id int64, why error) error
@@ -105,14 +105,14 @@ func (l *Loop) record(ctx context.Context, m orchestrator.ScheduleMark, now time
 		return next, err
 	}
 	if now.Before(m.Handled) { // the clock was set back: its instants come again
-		if err := l.Ledger.SetHandled(ctx, m.Schedule.Name, now); err != nil {
+		if err := l.Ledger.SetHandled(ctx, m, now); err != nil {
 			return next, err
 		}
 		m.Handled = now
 	}
 	if due := spec.Due(m.Handled, now); len(due) > 0 {
 		fault.Point(fault.FireDue, m.Schedule.Name)
-		if err := l.Ledger.RecordFires(ctx, m.Schedule.Name, due, now); err != nil {
+		if err := l.Ledger.RecordFires(ctx, m, due, now); err != nil {
 			return next, err
 		}
 		fault.Point(fault.FireRecorded, m.Schedule.Name)

@@ -127,7 +127,11 @@ func TestAFireOnRecordSurvivesTheDaemon(t *testing.T) {
 	w := newWorld(t, "2026-01-01T02:59:00Z")
 	w.add("nightly", "0 0 3 * * *", "UTC")
 	due := []orchestrator.DueFire{{At: at(t, "2026-01-01T03:00:00Z"), State: orchestrator.FireWaiting}}
-	if err := w.ledger.RecordFires(t.Context(), "nightly", due, due[0].At); err != nil {
+	marks, err := w.ledger.ScheduleMarks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.ledger.RecordFires(t.Context(), marks[0], due, due[0].At); err != nil {
 		t.Fatal(err)
 	}
 	w.now = at(t, "2026-01-01T09:00:00Z")
@@ -274,7 +278,7 @@ func (d *diary) ScheduleMarks(context.Context) ([]orchestrator.ScheduleMark, err
 	return []orchestrator.ScheduleMark{d.mark}, nil
 }
 
-func (d *diary) RecordFires(_ context.Context, _ string, _ []orchestrator.DueFire, mark time.Time) error {
+func (d *diary) RecordFires(_ context.Context, _ orchestrator.ScheduleMark, _ []orchestrator.DueFire, mark time.Time) error {
 	d.mark.Handled = mark
 	d.fires = append(d.fires, time.Since(d.begin))
 	return nil

@@ -36,7 +36,8 @@ type ScheduleServiceClient interface {
 	// AddSchedule stores a schedule, or replaces the settings of one, whose waiting
 	// fire is then given up. Repeating it with the same settings changes nothing.
 	// Codes: invalid (settings, the cron expression, the time zone, or files that
-	// the daemon cannot read), not-found (the workspace, the playbook).
+	// the daemon cannot read), not-found (the workspace, the playbook), refused
+	// (applies of a workspace without a root module).
 	AddSchedule(ctx context.Context, in *AddScheduleRequest, opts ...grpc.CallOption) (*AddScheduleResponse, error)
 	// GetSchedule reads one with its newest fires. It changes nothing and may be
 	// repeated. Codes: not-found.
@@ -134,7 +135,8 @@ type ScheduleServiceServer interface {
 	// AddSchedule stores a schedule, or replaces the settings of one, whose waiting
 	// fire is then given up. Repeating it with the same settings changes nothing.
 	// Codes: invalid (settings, the cron expression, the time zone, or files that
-	// the daemon cannot read), not-found (the workspace, the playbook).
+	// the daemon cannot read), not-found (the workspace, the playbook), refused
+	// (applies of a workspace without a root module).
 	AddSchedule(context.Context, *AddScheduleRequest) (*AddScheduleResponse, error)
 	// GetSchedule reads one with its newest fires. It changes nothing and may be
 	// repeated. Codes: not-found.
