@@ -115,7 +115,7 @@ type JobSpec struct {
 func (j Job) AgainCommand() string {
 	s := j.Spec
 	if s.Schedule != "" {
-		return ShellCommand("exocomp", "schedule", "run-now", s.Schedule)
+		return runNow + ShellQuote(s.Schedule)
 	}
 	words := []string{"exocomp", "playbook", "run", s.Play.Playbook.Path, "--inventory", InventoryName(j.Workspace)}
 	return ShellCommand(append(words, s.Flags()...)...)

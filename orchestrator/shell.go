@@ -23,12 +23,35 @@ func ShellCommand(words ...string) string {
 	return strings.Join(quoted, " ")
 }
 
-// WithWords adds words to a command for sh(1), before what it passes on behind --.
-func WithWords(command string, words ...string) string {
-	own, passed, found := strings.Cut(command, " -- ")
-	own += " " + strings.Join(words, " ")
-	if !found {
-		return own
+// passesOn returns where a command of [ShellCommand] goes on with --, or its length.
+// What stands in quotes is a word of its own.
+func passesOn(command string) int {
+	quoted := false
+	for i := 0; i < len(command); i++ {
+		switch {
+		case command[i] == '\'':
+			quoted = !quoted
+		case quoted:
+		case command[i] == '\\':
+			i++
+		case strings.HasPrefix(command[i:], " -- "):
+			return i
+		}
 	}
-	return own + " -- " + passed
+	return len(command)
+}
+
+// runNow is how a schedule's fire is asked for, before its name.
+const runNow = "exocomp schedule run-now "
+
+// WithIdentity is how a command is given once more, to log in with a key file. A
+// schedule's fire takes none: its keys are those of the schedule, and those that
+// the rule of its playbook grants.
+func WithIdentity(command string) string {
+	name, fire := strings.CutPrefix(command, runNow)
+	if !fire {
+		i := passesOn(command)
+		return command[:i] + " --ssh-identity FILE" + command[i:]
+	}
+	return "exocomp schedule add " + name + " … --ssh-identity FILE -- PLAYBOOK (or ssh_identity in the playbook's rule in exocomp.hcl); then: " + command
 }

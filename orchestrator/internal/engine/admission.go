@@ -217,7 +217,7 @@ func (e *Engine) missing(ctx context.Context, j orchestrator.Job, row orchestrat
 	}
 	if err := m.Err(); err != nil {
 		return nil, orchestrator.Errorf(orchestrator.CodeRefused, "%w", err).
-			WithHint("%s", orchestrator.WithWords(j.AgainCommand(), "--ssh-identity", "FILE"))
+			WithHint("%s", orchestrator.WithIdentity(j.AgainCommand()))
 	}
 	pinned := map[string]bool{}
 	if settings.Kind == orchestrator.RunHandoff {

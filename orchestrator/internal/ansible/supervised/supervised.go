@@ -188,7 +188,7 @@ func Identity(file, again string) (orchestrator.Secret, error) {
 	if errors.As(err, &unread) {
 		e := orchestrator.Errorf(orchestrator.CodeFailed, "the key file %s (--ssh-identity) cannot be read on the daemon's host: %w", file, err)
 		if again != "" {
-			e = e.WithHint("give one that is there: %s", orchestrator.WithWords(again, "--ssh-identity", "FILE"))
+			e = e.WithHint("give one that is there: %s", orchestrator.WithIdentity(again))
 		}
 		return orchestrator.Secret{}, e
 	}

@@ -128,7 +128,7 @@ func (h *Handler) onboard(ctx context.Context, a *jobs.Attempt, w work) (orchest
 	}
 	if out.Failure.Hint == "" && len(ansible.LoginRefused(out.Report)) > 0 {
 		out.Failure.Hint = "put the fleet key there for that user (exocomp host fleet-key prints it), or log in with another key: " +
-			orchestrator.WithWords(w.again(a.Job), "--ssh-identity", "FILE")
+			orchestrator.WithIdentity(w.again(a.Job))
 	}
 	well := well(out.Report)
 	w.hosts = slices.DeleteFunc(slices.Clone(w.hosts), func(x inventory.Host) bool { return !well[x.Name] })

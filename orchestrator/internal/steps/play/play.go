@@ -98,7 +98,7 @@ func (h *Handler) play(ctx context.Context, a *jobs.Attempt, w work) (orchestrat
 		out.Failure.Hint = "have it onboarded anew: " + onboardCommand(a.Job.Workspace, refused) + " && " + r.Again
 		if w.handoff() {
 			out.Failure.Hint = "put the fleet key there for that user (exocomp host fleet-key prints it), or log in with another key: " +
-				orchestrator.WithWords(r.Again, "--ssh-identity", "FILE")
+				orchestrator.WithIdentity(r.Again)
 		}
 	}
 	return out, nil
