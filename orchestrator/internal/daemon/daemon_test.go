@@ -49,6 +49,9 @@ func bare(t *testing.T) *Daemon {
 	if d.snapshots, err = openSnapshots(filepath.Join(cfg.DataDir, "snapshots")); err != nil {
 		t.Fatal(err)
 	}
+	if d.vendor, err = openVendor(filepath.Join(cfg.DataDir, "vendor")); err != nil {
+		t.Fatal(err)
+	}
 	w := orchestrator.Workspace{Name: "edge", Dir: "/srv/edge", Approval: orchestrator.ApprovalNever}
 	if _, err := d.ledger.AddWorkspace(t.Context(), w, orchestrator.Peer{}); err != nil {
 		t.Fatal(err)

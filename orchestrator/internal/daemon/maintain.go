@@ -34,14 +34,15 @@ func (d *Daemon) maintain(ctx context.Context) error {
 	}
 }
 
-// prune removes the logs, snapshots, progress, fires and retired pins that nobody may
-// ask for any more. What fails is logged and tried again the next time.
+// prune removes the logs, snapshots, progress, fires, retired pins and vendored
+// content that nobody may ask for any more. What fails is logged and tried again the next time.
 func (d *Daemon) prune(ctx context.Context, before time.Time) {
 	for what, prune := range map[string]func(context.Context, time.Time) error{
 		"logs":         d.pruneLogs,
 		"snapshots":    d.pruneSnapshots,
 		"progress":     func(ctx context.Context, _ time.Time) error { _, err := d.ledger.PruneProgress(ctx); return err },
 		"fires":        d.ledger.PruneFires,
+		"vendored":     func(ctx context.Context, _ time.Time) error { return d.pruneVendored(ctx) },
 		"retired pins": func(ctx context.Context, _ time.Time) error { _, err := d.ledger.PruneRetiredPins(ctx); return err },
 	} {
 		if err := prune(ctx, before); err != nil && ctx.Err() == nil {

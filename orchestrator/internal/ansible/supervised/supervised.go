@@ -38,7 +38,7 @@ type Runner struct {
 	RootByDefault bool
 	// Vendor returns the directory of vendored collections and roles, or empty;
 	// nil: there is never one.
-	Vendor func() string
+	Vendor func() (string, error)
 }
 
 // Run is one run.
@@ -114,8 +114,10 @@ func (x *Runner) prepare(ctx context.Context, a *jobs.Attempt, r Run, tool *jobs
 		return err
 	}
 	vendor := ""
-	if x.Vendor != nil {
-		vendor = x.Vendor()
+	if x.Vendor != nil && r.Playbook.Seed == "" {
+		if vendor, err = x.Vendor(); err != nil {
+			return err
+		}
 	}
 	p, err := ansible.Prepare(ansible.Input{
 		Vendor:  vendor,
