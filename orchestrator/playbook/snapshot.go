@@ -5,7 +5,8 @@
 //
 // Left out, at any depth: `*.tfstate*`, `*.tfvars*`, `.terraform*` and `.git`,
 // which may hold secrets no play should see, `__pycache__`, which running a
-// play by hand writes, and whatever is no file, directory or symbolic link.
+// play by hand writes, the links of `exocomp inventory link`, and whatever is no
+// file, directory or symbolic link.
 package playbook
 
 import (
@@ -115,6 +116,12 @@ func excluded(name string) bool {
 		strings.Contains(name, ".tfstate") || strings.Contains(name, ".tfvars")
 }
 
+// laid reports whether a link is one of those by which `exocomp inventory link`
+// gives a directory of playbooks an inventory: a run brings its own.
+func laid(d fs.DirEntry) bool {
+	return d.Type() == fs.ModeSymlink && (d.Name() == "exocomp-inventory" || strings.HasPrefix(d.Name(), orchestrator.InventoryPrefix))
+}
+
 // badPath returns why a path cannot stand in a snapshot, or nothing.
 func badPath(p string) string {
 	switch {
@@ -143,7 +150,7 @@ func scan(ctx context.Context, dir *os.Root) (*tree, error) {
 		if p == "." {
 			return nil
 		}
-		if excluded(d.Name()) {
+		if excluded(d.Name()) || laid(d) {
 			return skip(d)
 		}
 		kind, ok := kindOf(d.Type())

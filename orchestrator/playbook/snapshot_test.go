@@ -67,7 +67,8 @@ func TestTake(t *testing.T) {
 		"site.yml": "- hosts: all\n", "roles/web/tasks/main.yml": "[]", "roles/web/files/": "", "-odd name": "x", "ünï": "y",
 		"files/run.sh": "#!/bin/sh\n", "here -> files/run.sh": "", "roles/web/up -> ../../files": "", "nowhere -> gone/away": "",
 		"terraform.tfstate": "s", "x.tfstate.backup": "s", "terraform.tfstate.d/a": "s", "prod.tfvars": "s", "a.auto.tfvars.json": "s",
-		".terraform/providers/x": "s", ".terraform.lock.hcl": "s", ".git/config": "s", "sub/.git": "s", "filter_plugins/__pycache__/a.pyc": "s",
+		".terraform/providers/x": "s", ".terraform.lock.hcl": "s", ".git/config": "s", "sub/.git": "s",
+		"exocomp-inventory -> tf:edge": "", "sub/tf:edge -> /usr/bin/exocomp-inventory": "", "filter_plugins/__pycache__/a.pyc": "s",
 		"long/" + strings.Repeat("n", 200) + "/" + strings.Repeat("m", 200): "z",
 	})
 	if err := os.Chmod(filepath.Join(root, "files/run.sh"), 0o4711); err != nil {

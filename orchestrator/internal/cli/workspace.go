@@ -67,6 +67,10 @@ keeps the rest; a flag that is given empty (--var-file '') clears its setting.`,
 				}
 			}
 			a.say("workspace %s is %s", added.Name, added.Dir)
+			if added.Watch {
+				a.say("changes of its configuration are applied from now on; as it is now: %s",
+					orchestrator.ShellCommand("exocomp", "workspace", "apply", added.Name))
+			}
 			a.say("next: exocomp provision run %s PLAYBOOK --wait", added.Name)
 			return nil
 		})
@@ -158,10 +162,14 @@ func (a *app) workspaceList() *cobra.Command {
 			}
 			rows := make([][]string, 0, len(all))
 			for _, w := range all {
-				note := ""
-				if len(w.Lost) > 0 {
-					note = fmt.Sprintf("%d create(s) may be lost", len(w.Lost))
+				var notes []string
+				if w.Watch {
+					notes = append(notes, "watched")
 				}
+				if len(w.Lost) > 0 {
+					notes = append(notes, fmt.Sprintf("%d create(s) may be lost", len(w.Lost)))
+				}
+				note := strings.Join(notes, ", ")
 				if w.HandedOver() {
 					rows = append(rows, []string{w.Name, orDash(""), handedOver, note})
 					continue

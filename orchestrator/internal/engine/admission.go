@@ -47,7 +47,7 @@ func (l *leftOut) add(out orchestrator.Outcome, tried []string, well map[string]
 		if h := lineOf(out.Report, name); h != nil {
 			lines = append(lines, *h)
 		} else {
-			silent = append(silent, orchestrator.HostReport{Name: name, State: orchestrator.HostSkipped, Message: "not admitted"})
+			silent = append(silent, orchestrator.HostReport{Name: name, State: orchestrator.HostFailed, Message: "not admitted"})
 		}
 	}
 	if len(lines) == 0 {
@@ -258,7 +258,7 @@ func refused(j orchestrator.Job, hosts []inventory.Host) orchestrator.Outcome {
 	report := &orchestrator.Report{}
 	for _, h := range hosts {
 		report.Hosts = append(report.Hosts, orchestrator.HostReport{
-			Name: h.Name, Address: orchestrator.DialAddress(h.Address, h.Port), State: orchestrator.HostSkipped, Message: "not admitted",
+			Name: h.Name, Address: orchestrator.DialAddress(h.Address, h.Port), State: orchestrator.HostFailed, Message: "not admitted",
 		})
 	}
 	list := names(hosts)

@@ -137,6 +137,7 @@ func (l *leftOut) join(out orchestrator.Outcome) orchestrator.Outcome {
 	out.Report.Summary = strings.TrimPrefix(fmt.Sprintf("%s; %d not admitted", out.Report.Summary, len(l.Hosts)), "; ")
 	switch {
 	case out.Failure == nil:
+		left.Code = orchestrator.CodeFailed // refused is what nothing was done of
 		left.Message = "the play did its work on the others; " + left.Message
 		out.Failure = left
 	case out.Failure.Code != orchestrator.CodeCancelled:

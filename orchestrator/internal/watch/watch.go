@@ -158,7 +158,7 @@ func (w *Watcher) look(ctx context.Context, ws orchestrator.Workspace, s *seen) 
 	if first || !maps.Equal(marks, s.marks) {
 		s.modules = tofu.LocalModules(ws.Dir)
 		s.marks, s.pending, s.refused = marksOf(tofu.WatchedFiles(ws, s.modules)), true, ""
-		if !first {
+		if last != "" {
 			return nil // let it settle
 		}
 	}
@@ -280,7 +280,7 @@ const namedFiles = 5
 // why says what has changed, for people.
 func why(before, now map[string]string) string {
 	if before == nil {
-		return "the configuration changed while nobody watched"
+		return "the configuration changed since it was looked at last"
 	}
 	var names []string
 	for _, path := range slices.Sorted(maps.Keys(now)) {
