@@ -147,6 +147,8 @@ func candidatesFor(c *cobra.Command, name string) candidates {
 			return pinnedHosts
 		}
 		return inventoryHosts
+	case "ADDRESS":
+		return pinnedAddresses
 	default:
 		return nil
 	}
@@ -227,4 +229,13 @@ func pinnedHosts(ctx context.Context, cl *rpc.Client) ([]string, error) {
 		}
 	}
 	return hosts, err
+}
+
+func pinnedAddresses(ctx context.Context, cl *rpc.Client) ([]string, error) {
+	pins, err := cl.ListPins(ctx, orchestrator.PinFilter{})
+	addresses := make([]string, 0, len(pins))
+	for _, p := range pins {
+		addresses = append(addresses, p.HostPort()+"\t"+p.SHA256)
+	}
+	return addresses, err
 }

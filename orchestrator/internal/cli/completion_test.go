@@ -81,6 +81,7 @@ func TestArgumentsComplete(t *testing.T) {
 		"handoff status ":                 "edge " + run1 + noFiles,
 		"handoff run edge ":               "yml yaml" + byExt,
 		"provision resume --playbook ":    "yml yaml" + byExt,
+		"host known-hosts ":               "[192.0.2.1]:2222" + noFiles,
 		"host known-hosts --workspace ed": "edge" + noFiles,
 		"host known-hosts --workspace eg": noFiles,
 		"completion ":                     "bash fish powershell zsh" + noFiles,

@@ -85,17 +85,21 @@ func (a *app) printOnboard(ctx context.Context, refs, identities []string, asJSO
 func (a *app) hostKnownHosts() *cobra.Command {
 	var filter orchestrator.PinFilter
 	c := &cobra.Command{
-		Use:   "known-hosts",
+		Use:   "known-hosts [ADDRESS]",
 		Short: "Print the pinned host keys in the form of known_hosts",
 		Long: `Print the pins as OpenSSH's known_hosts, each behind a comment with its SHA256
-fingerprint, so that the output serves people and ssh alike.`,
+fingerprint, so that the output serves people and ssh alike. ADDRESS is a host as
+known_hosts names it: 192.0.2.1, or [192.0.2.1]:2222 where the port is not 22.`,
 	}
 	c.Flags().BoolVar(&filter.IncludeRetired, "retired", false, "also list retired pins, as comments")
 	c.Flags().StringVar(&filter.Workspace, "workspace", "", "only the hosts of this `workspace`")
 	asJSON := jsonFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
+	c.RunE = func(c *cobra.Command, args []string) error {
 		return a.with(c.Context(), func(cl *rpc.Client) error {
 			pins, err := cl.ListPins(c.Context(), filter)
+			if len(args) > 0 {
+				pins = slices.DeleteFunc(pins, func(p orchestrator.Pin) bool { return !strings.EqualFold(p.HostPort(), args[0]) })
+			}
 			if err == nil && len(pins) == 0 {
 				err = known(c.Context(), cl, filter.Workspace)
 			}
@@ -110,7 +114,11 @@ fingerprint, so that the output serves people and ssh alike.`,
 					return err
 				}
 			}
-			if len(pins) == 0 {
+			switch {
+			case len(pins) > 0:
+			case len(args) > 0:
+				a.say("no pinned host key of %s; a run or `exocomp host onboard` pins it", printable(args[0]))
+			default:
 				a.say("no pinned host keys yet; a run or `exocomp host onboard` pins them")
 			}
 			return nil

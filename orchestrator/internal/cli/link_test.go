@@ -66,7 +66,7 @@ func TestLink(t *testing.T) {
 	}
 	settings := ansible.Settings(laid["ansible.cfg"])
 	args := settings["ssh_connection"]["ssh_args"]
-	for _, part := range []string{"StrictHostKeyChecking=yes", " host known-hosts'", "KnownHostsCommand=/", "UserKnownHostsFile=/dev/null",
+	for _, part := range []string{"StrictHostKeyChecking=yes", " host known-hosts %H'", "KnownHostsCommand=/", "UserKnownHostsFile=/dev/null",
 		"GlobalKnownHostsFile=/dev/null", "VerifyHostKeyDNS=no", "NoHostAuthenticationForLocalhost=no"} {
 		if !strings.Contains(args, part) {
 			t.Errorf("ssh_args lack %s: %s", part, args)
@@ -186,10 +186,30 @@ func TestLinkSaysWhatBeatsIt(t *testing.T) {
 	}
 }
 
+// TestTheKnownHostsOfOneAddress: ssh, whose %H it is, reads no others'.
+func TestTheKnownHostsOfOneAddress(t *testing.T) {
+	svc, d := chain(t)
+	svc.Pins = append(svc.Pins,
+		orchestrator.Pin{Host: "192.0.2.1", Port: 22, KeyType: "ssh-ed25519", Key: "ANOTHER"},
+		orchestrator.Pin{Host: "web.example.org", Port: 22, KeyType: "ssh-ed25519", Key: "NAMED"})
+	for address, want := range map[string]string{
+		"192.0.2.1":        "192.0.2.1 ssh-ed25519 ANOTHER\n",
+		"[192.0.2.1]:2222": "[192.0.2.1]:2222 ssh-ed25519 " + svc.Pins[0].Key + "\n",
+		"Web.Example.org":  "web.example.org ssh-ed25519 NAMED\n",
+		"192.0.2.9":        "",
+	} {
+		got := run(t, d, "host", "known-hosts", address)
+		_, keys, _ := strings.Cut(got.out, "\n") // behind the comment
+		if got.code != exitDone || keys != want || (want == "") != strings.Contains(got.err, "no pinned host key of "+address) {
+			t.Errorf("%s: %+v, want %q", address, got, want)
+		}
+	}
+}
+
 func TestKnownHostsCommand(t *testing.T) {
 	for path, want := range map[string]string{
-		"/usr/bin/exocomp":        "/usr/bin/exocomp host known-hosts",
-		"/opt/my tools/exocomp":   `"/opt/my tools/exocomp" host known-hosts`,
+		"/usr/bin/exocomp":        "/usr/bin/exocomp host known-hosts %H",
+		"/opt/my tools/exocomp":   `"/opt/my tools/exocomp" host known-hosts %H`,
 		"/opt/100%/exocomp":       "",
 		"/opt/it's/exocomp":       "",
 		"/opt/a;b/exocomp":        "",

@@ -87,8 +87,9 @@ func linkConfig() (string, error) {
 	return signed(b.String()), nil
 }
 
-// knownHostsCommand is the command by which ssh asks for the pins. The path passes
-// through an ini file, Ansible's idea of a shell and ssh's own.
+// knownHostsCommand is the command by which ssh asks for the pins of the name that
+// it looks up, its %H. The path passes through an ini file, Ansible's idea of a
+// shell and ssh's own.
 func knownHostsCommand(self string) (string, error) {
 	strange := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+,=@:~ ", r)
@@ -100,7 +101,7 @@ func knownHostsCommand(self string) (string, error) {
 	if strings.Contains(self, " ") {
 		self = `"` + self + `"`
 	}
-	return self + " host known-hosts", nil
+	return self + " host known-hosts %H", nil
 }
 
 const signature = "# exocomp inventory link wrote this, and renews it until you change it; then it is yours. "
