@@ -99,7 +99,11 @@ func probe(ctx context.Context, path string, looked []string) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return unavailable("no daemon: there is no socket at %s", strings.Join(looked, " or ")).WithHint("%s", startHint())
+		hint := startHint()
+		if len(looked) > 1 { // nobody said which
+			hint += "; one with other directories is named by " + SocketEnv + "=RUNTIME_DIR/exocomp.sock"
+		}
+		return unavailable("no daemon: there is no socket at %s", strings.Join(looked, " or ")).WithHint("%s", hint)
 	case errors.Is(err, syscall.ECONNREFUSED) && !isSocket(path):
 		return orchestrator.Errorf(orchestrator.CodeInvalid, "%s is not a socket", path).
 			WithHint("name the daemon's: --socket FILE or %s=FILE", SocketEnv)

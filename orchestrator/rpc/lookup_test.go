@@ -50,7 +50,8 @@ func TestNoDaemonSaysWhereItLooked(t *testing.T) {
 	t.Setenv("HOME", "/home/ann")
 	err := dialError(t, rpc.ClientOptions{})
 	want := "no daemon: there is no socket at " + filepath.Join(dir, "exocomp/exocomp.sock") +
-		" or /home/ann/.local/share/exocomp/run/exocomp.sock or /run/exocomp/exocomp.sock; " + startIt()
+		" or /home/ann/.local/share/exocomp/run/exocomp.sock or /run/exocomp/exocomp.sock; " + startIt() +
+		"; one with other directories is named by EXOCOMP_SOCKET=RUNTIME_DIR/exocomp.sock"
 	if !errors.Is(err, orchestrator.ErrUnavailable) || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

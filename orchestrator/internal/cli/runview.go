@@ -29,8 +29,21 @@ func printRun(w io.Writer, r orchestrator.Run) {
 		out("  log   exocomp jobs logs %s", failed.Job)
 		if goesOn(failed.Failure) {
 			out("  then  exocomp provision resume %s", r.ID)
+			if failed.Seq > 1 && failedInPart(failed.Report) {
+				out("        or, for the hosts that failed alone: exocomp provision resume %s --failed-only", r.ID)
+			}
 		}
 	}
+}
+
+// failedInPart reports whether some hosts failed and others did not.
+func failedInPart(r *orchestrator.Report) bool {
+	if r == nil {
+		return false
+	}
+	bad := func(h orchestrator.HostReport) bool { return h.State.Failed() }
+	well := func(h orchestrator.HostReport) bool { return !h.State.Failed() && h.State != orchestrator.HostSkipped }
+	return slices.ContainsFunc(r.Hosts, bad) && slices.ContainsFunc(r.Hosts, well)
 }
 
 // goesOn reports whether a failed run is resumed once its failure is dealt with,

@@ -177,7 +177,7 @@ func (l *Ledger) NewestRun(ctx context.Context, workspace string) (orchestrator.
 	}
 	if len(runs) == 0 {
 		return orchestrator.Run{}, orchestrator.Errorf(orchestrator.CodeNotFound, "workspace %q has no run", workspace).
-			WithHint("start one: exocomp provision run WORKSPACE PLAYBOOK; list the workspaces: exocomp workspace list")
+			WithHint("start one: exocomp provision run %[1]s PLAYBOOK, or exocomp handoff run %[1]s PLAYBOOK; list the workspaces: exocomp workspace list", workspace)
 	}
 	return runs[0], nil
 }
