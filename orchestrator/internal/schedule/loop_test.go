@@ -322,3 +322,78 @@ func TestTheLoopSleepsUntilSomethingMayHappen(t *testing.T) {
 		})
 	}
 }
+
+// hanging is a diary whose one fire waits until it is refused.
+type hanging struct {
+	*diary
+	refused string
+}
+
+func (h *hanging) NextFire(context.Context) (orchestrator.Fire, orchestrator.Schedule, bool, error) {
+	return orchestrator.Fire{ID: 1}, orchestrator.Schedule{Name: "slow"}, h.refused == "", nil
+}
+
+func (h *hanging) RefuseFire(_ context.Context, _ int64, why error) error {
+	h.refused = fmt.Sprintf("%s: %s", time.Since(h.begin), why)
+	return nil
+}
+
+// A workspace that does not answer keeps nobody's instants from being recorded,
+// and its own fire is refused in the end.
+func TestWhatHangsKeepsNoInstantWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now().UTC().Truncate(time.Minute)
+		h := &hanging{diary: &diary{
+			begin: time.Now(), changed: make(chan struct{}),
+			mark: orchestrator.ScheduleMark{Schedule: orchestrator.Schedule{Name: "x", Cron: "0 * * * * *", Timezone: "UTC"}, Handled: now},
+		}}
+		release := make(chan struct{})
+		ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute+time.Second)
+		defer stop()
+		l := &Loop{Ledger: h, Clock: WallClock{}, Logger: slog.New(slog.DiscardHandler)}
+		l.Prepare = func(context.Context, orchestrator.Schedule) (n orchestrator.NewJob, err error) {
+			<-release // a mount that is gone knows of no context
+			return n, nil
+		}
+		if err := l.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(h.fires); got != "[1m0s 2m0s 3m0s]" {
+			t.Errorf("recorded at %s", got)
+		}
+		if !strings.HasPrefix(h.refused, "2m0s: ") || !strings.Contains(h.refused, "schedule slow") {
+			t.Errorf("refused %q", h.refused)
+		}
+		before := time.Now()
+		if _, err := l.prepare(t.Context(), orchestrator.Schedule{Name: "slow"}); !errors.Is(err, orchestrator.ErrRefused) || time.Since(before) > 0 {
+			t.Errorf("looked at a second time while the first goes on: %v", err)
+		}
+		close(release)
+		synctest.Wait()
+		if _, err := l.prepare(t.Context(), orchestrator.Schedule{Name: "slow"}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// An error that lasts is logged once, whatever wakes the loop, and again after
+// something went well; a schedule that is gone leaves nothing behind.
+func TestALastingErrorIsLoggedOnce(t *testing.T) {
+	var log strings.Builder
+	d := &diary{mark: orchestrator.ScheduleMark{Schedule: orchestrator.Schedule{Name: "x", Cron: "0 0 3 * * *", Timezone: "UTC"}, Handled: time.Now()}}
+	l := &Loop{Ledger: d, Clock: WallClock{}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	for range 2 {
+		d.fails = 3
+		for range 4 {
+			l.look(t.Context())
+		}
+	}
+	if n := strings.Count(log.String(), "disk full"); n != 2 {
+		t.Errorf("logged %d times, want once for each time that it lasted: %s", n, &log)
+	}
+	d.mark.Schedule.Cron = "0 0 4 * * *"
+	l.look(t.Context())
+	if len(l.specs) != 1 {
+		t.Errorf("%d expressions are kept of one schedule", len(l.specs))
+	}
+}

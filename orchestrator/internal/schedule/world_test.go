@@ -84,6 +84,7 @@ func (w *world) add(name, cron, zone string) {
 
 func (w *world) look() {
 	w.wait = w.loop.look(w.t.Context())
+	w.loop.start(w.t.Context())
 	if w.wait <= 0 || w.wait > tick {
 		w.t.Fatalf("at %s the loop sleeps for %s", w.now, w.wait)
 	}
