@@ -66,6 +66,7 @@ var methodRoles = map[string]Role{
 
 	exocompv1.ScheduleService_AddSchedule_FullMethodName:    RoleOperator,
 	exocompv1.ScheduleService_GetSchedule_FullMethodName:    RoleReader,
+	exocompv1.ScheduleService_GetFire_FullMethodName:        RoleReader,
 	exocompv1.ScheduleService_ListSchedules_FullMethodName:  RoleReader,
 	exocompv1.ScheduleService_PauseSchedule_FullMethodName:  RoleOperator,
 	exocompv1.ScheduleService_RemoveSchedule_FullMethodName: RoleOperator,

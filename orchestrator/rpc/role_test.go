@@ -49,6 +49,7 @@ func TestReaderMayOnlyRead(t *testing.T) {
 		"/exocomp.v1.InventoryService/ListInventories",
 		"/exocomp.v1.RunService/GetRun",
 		"/exocomp.v1.RunService/ListRuns",
+		"/exocomp.v1.ScheduleService/GetFire",
 		"/exocomp.v1.ScheduleService/GetSchedule",
 		"/exocomp.v1.ScheduleService/ListSchedules",
 	}

@@ -14,6 +14,7 @@ type Schedules interface {
 	AddSchedule(ctx context.Context, s orchestrator.Schedule) (orchestrator.ScheduleView, error)
 	// GetSchedule answers with as many of the newest fires, or all for 0.
 	GetSchedule(ctx context.Context, name string, fires int) (orchestrator.ScheduleView, error)
+	GetFire(ctx context.Context, id int64) (orchestrator.Fire, error)
 	// ListSchedules answers each with its newest fire.
 	ListSchedules(ctx context.Context) ([]orchestrator.ScheduleView, error)
 	PauseSchedule(ctx context.Context, name string, resume bool) (orchestrator.ScheduleView, error)
@@ -41,6 +42,14 @@ func (s scheduleServer) GetSchedule(ctx context.Context, req *exocompv1.GetSched
 		return nil, err
 	}
 	return &exocompv1.GetScheduleResponse{Schedule: scheduleViewToWire(v)}, nil
+}
+
+func (s scheduleServer) GetFire(ctx context.Context, req *exocompv1.GetFireRequest) (*exocompv1.GetFireResponse, error) {
+	f, err := s.svc.GetFire(ctx, req.GetId())
+	if err != nil {
+		return nil, err
+	}
+	return &exocompv1.GetFireResponse{Fire: fireToWire(f)}, nil
 }
 
 func (s scheduleServer) ListSchedules(ctx context.Context, _ *exocompv1.ListSchedulesRequest) (*exocompv1.ListSchedulesResponse, error) {
@@ -84,6 +93,12 @@ func (c *Client) AddSchedule(ctx context.Context, s orchestrator.Schedule) (orch
 func (c *Client) GetSchedule(ctx context.Context, name string, fires int) (orchestrator.ScheduleView, error) {
 	resp, err := c.stubs.schedules.GetSchedule(ctx, &exocompv1.GetScheduleRequest{Name: name, Fires: int64(fires)})
 	return scheduleViewFromWire(resp.GetSchedule()), err
+}
+
+// GetFire implements [Schedules].
+func (c *Client) GetFire(ctx context.Context, id int64) (orchestrator.Fire, error) {
+	resp, err := c.stubs.schedules.GetFire(ctx, &exocompv1.GetFireRequest{Id: id})
+	return fireFromWire(resp.GetFire()), err
 }
 
 // ListSchedules implements [Schedules].

@@ -97,16 +97,17 @@ func (a *app) awaitFire(ctx context.Context, cl *rpc.Client, f orchestrator.Fire
 
 // freshFire reads a fire anew; one that was coalesced becomes the one that waits
 // or, where none does any more, the newest that was not coalesced.
-func (a *app) freshFire(ctx context.Context, cl *rpc.Client, f *orchestrator.Fire) error {
+func (a *app) freshFire(ctx context.Context, cl *rpc.Client, f *orchestrator.Fire) (err error) {
+	if f.State != orchestrator.FireCoalesced {
+		*f, err = cl.GetFire(ctx, f.ID)
+		return err
+	}
 	v, err := cl.GetSchedule(ctx, f.Schedule, 0)
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(v.Fires, func(o orchestrator.Fire) bool {
-		if f.State == orchestrator.FireCoalesced {
-			return o.ID < f.ID && o.State != orchestrator.FireCoalesced
-		}
-		return o.ID == f.ID
+		return o.ID < f.ID && o.State != orchestrator.FireCoalesced
 	})
 	if i < 0 {
 		return orchestrator.Errorf(orchestrator.CodeNotFound, "the fire of schedule %s is not on record any more", f.Schedule)

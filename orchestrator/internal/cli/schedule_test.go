@@ -126,3 +126,27 @@ func TestRunNowWaitsForAFireThatWaits(t *testing.T) {
 		}
 	}
 }
+
+// The schedule is removed while its fire is waited for: what became of the fire is
+// told, and not that there is no such schedule.
+func TestRunNowOutlivesItsSchedule(t *testing.T) {
+	svc, d := chain(t)
+	waits := orchestrator.Fire{ID: 1, Schedule: "nightly", Workspace: "edge", State: orchestrator.FireWaiting, Reason: "waits for job_x", RecordedAt: fireTime}
+	addNightly(t, svc, waits)
+	svc.Emit(orchestrator.Event{Kind: orchestrator.EventFireDue, Workspace: "edge"})
+	svc.AfterRun = func() { // between the answer and the wait
+		skipped := waits
+		skipped.State, skipped.Reason = orchestrator.FireSkipped, "the schedule was removed by ops"
+		if err := svc.SetFires("nightly", skipped); err != nil {
+			t.Error(err)
+		}
+		if err := svc.RemoveSchedule(context.Background(), "nightly"); err != nil {
+			t.Error(err)
+		}
+		svc.Emit(orchestrator.Event{Kind: orchestrator.EventFireSkipped, Workspace: "edge"})
+	}
+	got := run(t, d, "schedule", "run-now", "nightly", "--wait")
+	if got.code != exitRefused || !strings.Contains(got.err, "skipped: the schedule was removed by ops") {
+		t.Errorf("%+v", got)
+	}
+}

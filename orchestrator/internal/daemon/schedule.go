@@ -47,6 +47,12 @@ func (d *Daemon) GetSchedule(ctx context.Context, name string, fires int) (orche
 	return settled(ctx, d, v, err)
 }
 
+// GetFire implements [rpc.Schedules].
+func (d *Daemon) GetFire(ctx context.Context, id int64) (orchestrator.Fire, error) {
+	f, err := d.ledger.Fire(ctx, id)
+	return settled(ctx, d, f, err)
+}
+
 // ListSchedules implements [rpc.Schedules].
 func (d *Daemon) ListSchedules(ctx context.Context) ([]orchestrator.ScheduleView, error) {
 	all, err := d.ledger.Schedules(ctx)

@@ -3,6 +3,7 @@ package rpctest
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -73,6 +74,20 @@ func (s *Service) GetSchedule(_ context.Context, name string, fires int) (orches
 	return out, nil
 }
 
+// GetFire implements [rpc.Schedules]. Fires outlive their schedules.
+func (s *Service) GetFire(_ context.Context, id int64) (orchestrator.Fire, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.forgotten
+	for _, v := range s.schedules {
+		all = slices.Concat(all, v.Fires)
+	}
+	if i := slices.IndexFunc(all, func(f orchestrator.Fire) bool { return f.ID == id }); i >= 0 {
+		return all[i], nil
+	}
+	return orchestrator.Fire{}, notFound("fire", strconv.FormatInt(id, 10))
+}
+
 // ListSchedules implements [rpc.Schedules].
 func (s *Service) ListSchedules(context.Context) ([]orchestrator.ScheduleView, error) {
 	s.mu.Lock()
@@ -103,15 +118,20 @@ func (s *Service) PauseSchedule(_ context.Context, name string, resume bool) (or
 func (s *Service) RemoveSchedule(_ context.Context, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := s.schedule(name); err != nil {
+	v, err := s.schedule(name)
+	if err != nil {
 		return err
 	}
+	s.forgotten = slices.Concat(s.forgotten, v.Fires)
 	s.schedules = slices.DeleteFunc(s.schedules, func(v orchestrator.ScheduleView) bool { return v.Schedule.Name == name })
 	return nil
 }
 
 // RunSchedule implements [rpc.Schedules].
 func (s *Service) RunSchedule(_ context.Context, _, name string) (orchestrator.Fire, error) {
+	if s.AfterRun != nil {
+		defer s.AfterRun()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v, err := s.schedule(name)

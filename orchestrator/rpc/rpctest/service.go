@@ -17,6 +17,9 @@ import (
 // runs and jobs with the methods that do not belong to [rpc.Service]. The
 // exported fields are answered as they are; set them before serving.
 type Service struct {
+	// AfterRun, where set, is called as RunSchedule has its answer.
+	AfterRun func()
+
 	Status      rpc.Status
 	Inventories map[string]rpc.InventoryView // by workspace
 	Pins        []orchestrator.Pin
@@ -34,6 +37,7 @@ type Service struct {
 	runs       []orchestrator.Run
 	jobs       []orchestrator.Job
 	schedules  []orchestrator.ScheduleView // by name
+	forgotten  []orchestrator.Fire         // of schedules that were removed
 	keys       map[string]submitted
 	logs       map[orchestrator.JobID][]byte
 	snapshots  map[string][]byte

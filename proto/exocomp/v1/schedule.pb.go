@@ -700,6 +700,94 @@ func (x *GetScheduleResponse) GetSchedule() *ScheduleView {
 	return nil
 }
 
+type GetFireRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFireRequest) Reset() {
+	*x = GetFireRequest{}
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFireRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFireRequest) ProtoMessage() {}
+
+func (x *GetFireRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFireRequest.ProtoReflect.Descriptor instead.
+func (*GetFireRequest) Descriptor() ([]byte, []int) {
+	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *GetFireRequest) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+type GetFireResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fire          *Fire                  `protobuf:"bytes,1,opt,name=fire,proto3" json:"fire,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFireResponse) Reset() {
+	*x = GetFireResponse{}
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFireResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFireResponse) ProtoMessage() {}
+
+func (x *GetFireResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFireResponse.ProtoReflect.Descriptor instead.
+func (*GetFireResponse) Descriptor() ([]byte, []int) {
+	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *GetFireResponse) GetFire() *Fire {
+	if x != nil {
+		return x.Fire
+	}
+	return nil
+}
+
 type ListSchedulesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -708,7 +796,7 @@ type ListSchedulesRequest struct {
 
 func (x *ListSchedulesRequest) Reset() {
 	*x = ListSchedulesRequest{}
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[7]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -720,7 +808,7 @@ func (x *ListSchedulesRequest) String() string {
 func (*ListSchedulesRequest) ProtoMessage() {}
 
 func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[7]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -733,7 +821,7 @@ func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesRequest.ProtoReflect.Descriptor instead.
 func (*ListSchedulesRequest) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{7}
+	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{9}
 }
 
 type ListSchedulesResponse struct {
@@ -745,7 +833,7 @@ type ListSchedulesResponse struct {
 
 func (x *ListSchedulesResponse) Reset() {
 	*x = ListSchedulesResponse{}
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[8]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -757,7 +845,7 @@ func (x *ListSchedulesResponse) String() string {
 func (*ListSchedulesResponse) ProtoMessage() {}
 
 func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[8]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -770,7 +858,7 @@ func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesResponse.ProtoReflect.Descriptor instead.
 func (*ListSchedulesResponse) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{8}
+	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListSchedulesResponse) GetSchedules() []*ScheduleView {
@@ -791,7 +879,7 @@ type PauseScheduleRequest struct {
 
 func (x *PauseScheduleRequest) Reset() {
 	*x = PauseScheduleRequest{}
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[9]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -803,7 +891,7 @@ func (x *PauseScheduleRequest) String() string {
 func (*PauseScheduleRequest) ProtoMessage() {}
 
 func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[9]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -816,7 +904,7 @@ func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PauseScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{9}
+	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PauseScheduleRequest) GetName() string {
@@ -842,7 +930,7 @@ type PauseScheduleResponse struct {
 
 func (x *PauseScheduleResponse) Reset() {
 	*x = PauseScheduleResponse{}
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[10]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +942,7 @@ func (x *PauseScheduleResponse) String() string {
 func (*PauseScheduleResponse) ProtoMessage() {}
 
 func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[10]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +955,7 @@ func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PauseScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{10}
+	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PauseScheduleResponse) GetSchedule() *ScheduleView {
@@ -886,7 +974,7 @@ type RemoveScheduleRequest struct {
 
 func (x *RemoveScheduleRequest) Reset() {
 	*x = RemoveScheduleRequest{}
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[11]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -898,7 +986,7 @@ func (x *RemoveScheduleRequest) String() string {
 func (*RemoveScheduleRequest) ProtoMessage() {}
 
 func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[11]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -911,7 +999,7 @@ func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{11}
+	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RemoveScheduleRequest) GetName() string {
@@ -929,7 +1017,7 @@ type RemoveScheduleResponse struct {
 
 func (x *RemoveScheduleResponse) Reset() {
 	*x = RemoveScheduleResponse{}
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[12]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -941,7 +1029,7 @@ func (x *RemoveScheduleResponse) String() string {
 func (*RemoveScheduleResponse) ProtoMessage() {}
 
 func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[12]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -954,7 +1042,7 @@ func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{12}
+	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{14}
 }
 
 type RunScheduleRequest struct {
@@ -968,7 +1056,7 @@ type RunScheduleRequest struct {
 
 func (x *RunScheduleRequest) Reset() {
 	*x = RunScheduleRequest{}
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[13]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -980,7 +1068,7 @@ func (x *RunScheduleRequest) String() string {
 func (*RunScheduleRequest) ProtoMessage() {}
 
 func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[13]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -993,7 +1081,7 @@ func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RunScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{13}
+	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RunScheduleRequest) GetKey() string {
@@ -1019,7 +1107,7 @@ type RunScheduleResponse struct {
 
 func (x *RunScheduleResponse) Reset() {
 	*x = RunScheduleResponse{}
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[14]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +1119,7 @@ func (x *RunScheduleResponse) String() string {
 func (*RunScheduleResponse) ProtoMessage() {}
 
 func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_exocomp_v1_schedule_proto_msgTypes[14]
+	mi := &file_exocomp_v1_schedule_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +1132,7 @@ func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RunScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{14}
+	return file_exocomp_v1_schedule_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RunScheduleResponse) GetFire() *Fire {
@@ -1112,7 +1200,11 @@ const file_exocomp_v1_schedule_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05fires\x18\x02 \x01(\x03R\x05fires\"K\n" +
 	"\x13GetScheduleResponse\x124\n" +
-	"\bschedule\x18\x01 \x01(\v2\x18.exocomp.v1.ScheduleViewR\bschedule\"\x16\n" +
+	"\bschedule\x18\x01 \x01(\v2\x18.exocomp.v1.ScheduleViewR\bschedule\" \n" +
+	"\x0eGetFireRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"7\n" +
+	"\x0fGetFireResponse\x12$\n" +
+	"\x04fire\x18\x01 \x01(\v2\x10.exocomp.v1.FireR\x04fire\"\x16\n" +
 	"\x14ListSchedulesRequest\"O\n" +
 	"\x15ListSchedulesResponse\x126\n" +
 	"\tschedules\x18\x01 \x03(\v2\x18.exocomp.v1.ScheduleViewR\tschedules\"B\n" +
@@ -1140,11 +1232,12 @@ const file_exocomp_v1_schedule_proto_rawDesc = "" +
 	"\x12FIRE_STATE_SKIPPED\x10\x03\x12\x18\n" +
 	"\x14FIRE_STATE_COALESCED\x10\x04\x12\x15\n" +
 	"\x11FIRE_STATE_MISSED\x10\x05\x12\x16\n" +
-	"\x12FIRE_STATE_REFUSED\x10\x062\x86\x04\n" +
+	"\x12FIRE_STATE_REFUSED\x10\x062\xca\x04\n" +
 	"\x0fScheduleService\x12N\n" +
 	"\vAddSchedule\x12\x1e.exocomp.v1.AddScheduleRequest\x1a\x1f.exocomp.v1.AddScheduleResponse\x12N\n" +
 	"\vGetSchedule\x12\x1e.exocomp.v1.GetScheduleRequest\x1a\x1f.exocomp.v1.GetScheduleResponse\x12T\n" +
-	"\rListSchedules\x12 .exocomp.v1.ListSchedulesRequest\x1a!.exocomp.v1.ListSchedulesResponse\x12T\n" +
+	"\rListSchedules\x12 .exocomp.v1.ListSchedulesRequest\x1a!.exocomp.v1.ListSchedulesResponse\x12B\n" +
+	"\aGetFire\x12\x1a.exocomp.v1.GetFireRequest\x1a\x1b.exocomp.v1.GetFireResponse\x12T\n" +
 	"\rPauseSchedule\x12 .exocomp.v1.PauseScheduleRequest\x1a!.exocomp.v1.PauseScheduleResponse\x12W\n" +
 	"\x0eRemoveSchedule\x12!.exocomp.v1.RemoveScheduleRequest\x1a\".exocomp.v1.RemoveScheduleResponse\x12N\n" +
 	"\vRunSchedule\x12\x1e.exocomp.v1.RunScheduleRequest\x1a\x1f.exocomp.v1.RunScheduleResponseB7Z5github.com/exocomp/exocomp/proto/exocomp/v1;exocompv1b\x06proto3"
@@ -1162,7 +1255,7 @@ func file_exocomp_v1_schedule_proto_rawDescGZIP() []byte {
 }
 
 var file_exocomp_v1_schedule_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_exocomp_v1_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_exocomp_v1_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_exocomp_v1_schedule_proto_goTypes = []any{
 	(ScheduleKind)(0),              // 0: exocomp.v1.ScheduleKind
 	(FireState)(0),                 // 1: exocomp.v1.FireState
@@ -1173,55 +1266,60 @@ var file_exocomp_v1_schedule_proto_goTypes = []any{
 	(*AddScheduleResponse)(nil),    // 6: exocomp.v1.AddScheduleResponse
 	(*GetScheduleRequest)(nil),     // 7: exocomp.v1.GetScheduleRequest
 	(*GetScheduleResponse)(nil),    // 8: exocomp.v1.GetScheduleResponse
-	(*ListSchedulesRequest)(nil),   // 9: exocomp.v1.ListSchedulesRequest
-	(*ListSchedulesResponse)(nil),  // 10: exocomp.v1.ListSchedulesResponse
-	(*PauseScheduleRequest)(nil),   // 11: exocomp.v1.PauseScheduleRequest
-	(*PauseScheduleResponse)(nil),  // 12: exocomp.v1.PauseScheduleResponse
-	(*RemoveScheduleRequest)(nil),  // 13: exocomp.v1.RemoveScheduleRequest
-	(*RemoveScheduleResponse)(nil), // 14: exocomp.v1.RemoveScheduleResponse
-	(*RunScheduleRequest)(nil),     // 15: exocomp.v1.RunScheduleRequest
-	(*RunScheduleResponse)(nil),    // 16: exocomp.v1.RunScheduleResponse
-	(*Peer)(nil),                   // 17: exocomp.v1.Peer
-	(*timestamppb.Timestamp)(nil),  // 18: google.protobuf.Timestamp
-	(JobState)(0),                  // 19: exocomp.v1.JobState
+	(*GetFireRequest)(nil),         // 9: exocomp.v1.GetFireRequest
+	(*GetFireResponse)(nil),        // 10: exocomp.v1.GetFireResponse
+	(*ListSchedulesRequest)(nil),   // 11: exocomp.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),  // 12: exocomp.v1.ListSchedulesResponse
+	(*PauseScheduleRequest)(nil),   // 13: exocomp.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),  // 14: exocomp.v1.PauseScheduleResponse
+	(*RemoveScheduleRequest)(nil),  // 15: exocomp.v1.RemoveScheduleRequest
+	(*RemoveScheduleResponse)(nil), // 16: exocomp.v1.RemoveScheduleResponse
+	(*RunScheduleRequest)(nil),     // 17: exocomp.v1.RunScheduleRequest
+	(*RunScheduleResponse)(nil),    // 18: exocomp.v1.RunScheduleResponse
+	(*Peer)(nil),                   // 19: exocomp.v1.Peer
+	(*timestamppb.Timestamp)(nil),  // 20: google.protobuf.Timestamp
+	(JobState)(0),                  // 21: exocomp.v1.JobState
 }
 var file_exocomp_v1_schedule_proto_depIdxs = []int32{
 	0,  // 0: exocomp.v1.Schedule.kind:type_name -> exocomp.v1.ScheduleKind
-	17, // 1: exocomp.v1.Schedule.created_by:type_name -> exocomp.v1.Peer
-	18, // 2: exocomp.v1.Schedule.created_at:type_name -> google.protobuf.Timestamp
-	18, // 3: exocomp.v1.Schedule.updated_at:type_name -> google.protobuf.Timestamp
-	18, // 4: exocomp.v1.Fire.at:type_name -> google.protobuf.Timestamp
+	19, // 1: exocomp.v1.Schedule.created_by:type_name -> exocomp.v1.Peer
+	20, // 2: exocomp.v1.Schedule.created_at:type_name -> google.protobuf.Timestamp
+	20, // 3: exocomp.v1.Schedule.updated_at:type_name -> google.protobuf.Timestamp
+	20, // 4: exocomp.v1.Fire.at:type_name -> google.protobuf.Timestamp
 	1,  // 5: exocomp.v1.Fire.state:type_name -> exocomp.v1.FireState
-	19, // 6: exocomp.v1.Fire.job_state:type_name -> exocomp.v1.JobState
-	17, // 7: exocomp.v1.Fire.by:type_name -> exocomp.v1.Peer
-	18, // 8: exocomp.v1.Fire.recorded_at:type_name -> google.protobuf.Timestamp
-	18, // 9: exocomp.v1.Fire.decided_at:type_name -> google.protobuf.Timestamp
+	21, // 6: exocomp.v1.Fire.job_state:type_name -> exocomp.v1.JobState
+	19, // 7: exocomp.v1.Fire.by:type_name -> exocomp.v1.Peer
+	20, // 8: exocomp.v1.Fire.recorded_at:type_name -> google.protobuf.Timestamp
+	20, // 9: exocomp.v1.Fire.decided_at:type_name -> google.protobuf.Timestamp
 	2,  // 10: exocomp.v1.ScheduleView.schedule:type_name -> exocomp.v1.Schedule
-	18, // 11: exocomp.v1.ScheduleView.next:type_name -> google.protobuf.Timestamp
+	20, // 11: exocomp.v1.ScheduleView.next:type_name -> google.protobuf.Timestamp
 	3,  // 12: exocomp.v1.ScheduleView.fires:type_name -> exocomp.v1.Fire
 	2,  // 13: exocomp.v1.AddScheduleRequest.schedule:type_name -> exocomp.v1.Schedule
 	4,  // 14: exocomp.v1.AddScheduleResponse.schedule:type_name -> exocomp.v1.ScheduleView
 	4,  // 15: exocomp.v1.GetScheduleResponse.schedule:type_name -> exocomp.v1.ScheduleView
-	4,  // 16: exocomp.v1.ListSchedulesResponse.schedules:type_name -> exocomp.v1.ScheduleView
-	4,  // 17: exocomp.v1.PauseScheduleResponse.schedule:type_name -> exocomp.v1.ScheduleView
-	3,  // 18: exocomp.v1.RunScheduleResponse.fire:type_name -> exocomp.v1.Fire
-	5,  // 19: exocomp.v1.ScheduleService.AddSchedule:input_type -> exocomp.v1.AddScheduleRequest
-	7,  // 20: exocomp.v1.ScheduleService.GetSchedule:input_type -> exocomp.v1.GetScheduleRequest
-	9,  // 21: exocomp.v1.ScheduleService.ListSchedules:input_type -> exocomp.v1.ListSchedulesRequest
-	11, // 22: exocomp.v1.ScheduleService.PauseSchedule:input_type -> exocomp.v1.PauseScheduleRequest
-	13, // 23: exocomp.v1.ScheduleService.RemoveSchedule:input_type -> exocomp.v1.RemoveScheduleRequest
-	15, // 24: exocomp.v1.ScheduleService.RunSchedule:input_type -> exocomp.v1.RunScheduleRequest
-	6,  // 25: exocomp.v1.ScheduleService.AddSchedule:output_type -> exocomp.v1.AddScheduleResponse
-	8,  // 26: exocomp.v1.ScheduleService.GetSchedule:output_type -> exocomp.v1.GetScheduleResponse
-	10, // 27: exocomp.v1.ScheduleService.ListSchedules:output_type -> exocomp.v1.ListSchedulesResponse
-	12, // 28: exocomp.v1.ScheduleService.PauseSchedule:output_type -> exocomp.v1.PauseScheduleResponse
-	14, // 29: exocomp.v1.ScheduleService.RemoveSchedule:output_type -> exocomp.v1.RemoveScheduleResponse
-	16, // 30: exocomp.v1.ScheduleService.RunSchedule:output_type -> exocomp.v1.RunScheduleResponse
-	25, // [25:31] is the sub-list for method output_type
-	19, // [19:25] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	3,  // 16: exocomp.v1.GetFireResponse.fire:type_name -> exocomp.v1.Fire
+	4,  // 17: exocomp.v1.ListSchedulesResponse.schedules:type_name -> exocomp.v1.ScheduleView
+	4,  // 18: exocomp.v1.PauseScheduleResponse.schedule:type_name -> exocomp.v1.ScheduleView
+	3,  // 19: exocomp.v1.RunScheduleResponse.fire:type_name -> exocomp.v1.Fire
+	5,  // 20: exocomp.v1.ScheduleService.AddSchedule:input_type -> exocomp.v1.AddScheduleRequest
+	7,  // 21: exocomp.v1.ScheduleService.GetSchedule:input_type -> exocomp.v1.GetScheduleRequest
+	11, // 22: exocomp.v1.ScheduleService.ListSchedules:input_type -> exocomp.v1.ListSchedulesRequest
+	9,  // 23: exocomp.v1.ScheduleService.GetFire:input_type -> exocomp.v1.GetFireRequest
+	13, // 24: exocomp.v1.ScheduleService.PauseSchedule:input_type -> exocomp.v1.PauseScheduleRequest
+	15, // 25: exocomp.v1.ScheduleService.RemoveSchedule:input_type -> exocomp.v1.RemoveScheduleRequest
+	17, // 26: exocomp.v1.ScheduleService.RunSchedule:input_type -> exocomp.v1.RunScheduleRequest
+	6,  // 27: exocomp.v1.ScheduleService.AddSchedule:output_type -> exocomp.v1.AddScheduleResponse
+	8,  // 28: exocomp.v1.ScheduleService.GetSchedule:output_type -> exocomp.v1.GetScheduleResponse
+	12, // 29: exocomp.v1.ScheduleService.ListSchedules:output_type -> exocomp.v1.ListSchedulesResponse
+	10, // 30: exocomp.v1.ScheduleService.GetFire:output_type -> exocomp.v1.GetFireResponse
+	14, // 31: exocomp.v1.ScheduleService.PauseSchedule:output_type -> exocomp.v1.PauseScheduleResponse
+	16, // 32: exocomp.v1.ScheduleService.RemoveSchedule:output_type -> exocomp.v1.RemoveScheduleResponse
+	18, // 33: exocomp.v1.ScheduleService.RunSchedule:output_type -> exocomp.v1.RunScheduleResponse
+	27, // [27:34] is the sub-list for method output_type
+	20, // [20:27] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_exocomp_v1_schedule_proto_init() }
@@ -1237,7 +1335,7 @@ func file_exocomp_v1_schedule_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_exocomp_v1_schedule_proto_rawDesc), len(file_exocomp_v1_schedule_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   15,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const (
 	ScheduleService_AddSchedule_FullMethodName    = "/exocomp.v1.ScheduleService/AddSchedule"
 	ScheduleService_GetSchedule_FullMethodName    = "/exocomp.v1.ScheduleService/GetSchedule"
 	ScheduleService_ListSchedules_FullMethodName  = "/exocomp.v1.ScheduleService/ListSchedules"
+	ScheduleService_GetFire_FullMethodName        = "/exocomp.v1.ScheduleService/GetFire"
 	ScheduleService_PauseSchedule_FullMethodName  = "/exocomp.v1.ScheduleService/PauseSchedule"
 	ScheduleService_RemoveSchedule_FullMethodName = "/exocomp.v1.ScheduleService/RemoveSchedule"
 	ScheduleService_RunSchedule_FullMethodName    = "/exocomp.v1.ScheduleService/RunSchedule"
@@ -45,6 +46,9 @@ type ScheduleServiceClient interface {
 	// ListSchedules reads all, by name, each with its newest fire. It changes
 	// nothing and may be repeated.
 	ListSchedules(ctx context.Context, in *ListSchedulesRequest, opts ...grpc.CallOption) (*ListSchedulesResponse, error)
+	// GetFire reads what became of one instant. It changes nothing and may be
+	// repeated. Codes: not-found.
+	GetFire(ctx context.Context, in *GetFireRequest, opts ...grpc.CallOption) (*GetFireResponse, error)
 	// PauseSchedule pauses a schedule or lets it go on; what comes while it is
 	// paused is passed over. Repeating it changes nothing. Codes: not-found.
 	PauseSchedule(ctx context.Context, in *PauseScheduleRequest, opts ...grpc.CallOption) (*PauseScheduleResponse, error)
@@ -90,6 +94,16 @@ func (c *scheduleServiceClient) ListSchedules(ctx context.Context, in *ListSched
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListSchedulesResponse)
 	err := c.cc.Invoke(ctx, ScheduleService_ListSchedules_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *scheduleServiceClient) GetFire(ctx context.Context, in *GetFireRequest, opts ...grpc.CallOption) (*GetFireResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetFireResponse)
+	err := c.cc.Invoke(ctx, ScheduleService_GetFire_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +158,9 @@ type ScheduleServiceServer interface {
 	// ListSchedules reads all, by name, each with its newest fire. It changes
 	// nothing and may be repeated.
 	ListSchedules(context.Context, *ListSchedulesRequest) (*ListSchedulesResponse, error)
+	// GetFire reads what became of one instant. It changes nothing and may be
+	// repeated. Codes: not-found.
+	GetFire(context.Context, *GetFireRequest) (*GetFireResponse, error)
 	// PauseSchedule pauses a schedule or lets it go on; what comes while it is
 	// paused is passed over. Repeating it changes nothing. Codes: not-found.
 	PauseSchedule(context.Context, *PauseScheduleRequest) (*PauseScheduleResponse, error)
@@ -173,6 +190,9 @@ func (UnimplementedScheduleServiceServer) GetSchedule(context.Context, *GetSched
 }
 func (UnimplementedScheduleServiceServer) ListSchedules(context.Context, *ListSchedulesRequest) (*ListSchedulesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSchedules not implemented")
+}
+func (UnimplementedScheduleServiceServer) GetFire(context.Context, *GetFireRequest) (*GetFireResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetFire not implemented")
 }
 func (UnimplementedScheduleServiceServer) PauseSchedule(context.Context, *PauseScheduleRequest) (*PauseScheduleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PauseSchedule not implemented")
@@ -258,6 +278,24 @@ func _ScheduleService_ListSchedules_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ScheduleService_GetFire_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetFireRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ScheduleServiceServer).GetFire(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ScheduleService_GetFire_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ScheduleServiceServer).GetFire(ctx, req.(*GetFireRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ScheduleService_PauseSchedule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PauseScheduleRequest)
 	if err := dec(in); err != nil {
@@ -330,6 +368,10 @@ var ScheduleService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListSchedules",
 			Handler:    _ScheduleService_ListSchedules_Handler,
+		},
+		{
+			MethodName: "GetFire",
+			Handler:    _ScheduleService_GetFire_Handler,
 		},
 		{
 			MethodName: "PauseSchedule",
