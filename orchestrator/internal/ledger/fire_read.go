@@ -31,13 +31,16 @@ func (l *Ledger) Fire(ctx context.Context, id int64) (f orchestrator.Fire, err e
 }
 
 // PruneFires removes what was decided before an instant, except the newest fire
-// of each schedule, what waits, and what goes on.
+// of each schedule that is there, what waits, and what goes on.
 func (l *Ledger) PruneFires(ctx context.Context, before time.Time) error {
 	return l.write(ctx, "prune fires", func(t *tx) error {
 		return t.exec(ctx, `
 			DELETE FROM fire
 			WHERE decided_at < ?
-				AND EXISTS (SELECT 1 FROM fire AS newer WHERE newer.schedule = fire.schedule AND newer.id > fire.id)
+				AND (
+					EXISTS (SELECT 1 FROM fire AS newer WHERE newer.schedule = fire.schedule AND newer.id > fire.id)
+					OR NOT EXISTS (SELECT 1 FROM schedule WHERE schedule.name = fire.schedule)
+				)
 				AND id NOT IN (`+startedFires+`)`, nanos(before))
 	})
 }

@@ -383,4 +383,11 @@ func TestPruneFires(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFires(t, l, "nightly", "missed", "started") // the newest, and the one that goes on
+	if err := l.RemoveSchedule(t.Context(), "nightly", tester); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.PruneFires(t.Context(), time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	wantFires(t, l, "nightly", "started")
 }
