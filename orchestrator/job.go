@@ -6,7 +6,8 @@ import (
 )
 
 // LogRetention is how long the log of an attempt is kept, and with it the
-// progress of jobs and the playbook snapshots of finished runs.
+// progress of jobs, the playbook snapshots of finished runs and what became of
+// the instants of schedules.
 const LogRetention = 30 * 24 * time.Hour
 
 // JobKind names what a job executes.

@@ -54,8 +54,8 @@ const MissedAfter = time.Minute
 type FireState string
 
 const (
-	// FireWaiting: it is due, and a fire of one of its keys goes on. The only
-	// state that another follows.
+	// FireWaiting: it is due and about to start, or, with a reason, waits for a
+	// fire of one of its keys that goes on. The only state that another follows.
 	FireWaiting FireState = "waiting"
 	// FireStarted: its job was queued.
 	FireStarted FireState = "started"
@@ -77,7 +77,8 @@ var FireStates = []FireState{
 }
 
 // Fire is one instant of a schedule and what became of it. There is one for
-// each instant.
+// each instant; of instants that are missed at once, for the oldest 100, the
+// last of which counts the others.
 type Fire struct {
 	ID         int64     `json:"id,omitempty"`
 	Schedule   string    `json:"schedule"`

@@ -118,7 +118,11 @@ func checkField(i int, word string) error {
 		return invalid("use numbers, names, *, ranges (1-5), steps (*/15) and lists (1,15)")
 	}
 	if _, err := cron.NewParser(fields[i].option).Parse(word); err != nil {
-		return invalid(strings.TrimSuffix(err.Error(), ": "+word))
+		why := strings.TrimSuffix(err.Error(), ": "+word)
+		if i == len(fields)-1 && strings.Contains(word, "7") {
+			why += "; Sunday is 0, or sun"
+		}
+		return invalid(why)
 	}
 	return nil
 }

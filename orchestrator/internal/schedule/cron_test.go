@@ -48,7 +48,7 @@ func TestWhatIsNoCronExpressionIsRefusedByName(t *testing.T) {
 		"0 0 3 0 * *":                  `field 4, the day of the month, is "0"`,
 		"0 0 3 * 13 *":                 `field 5, the month, is "13"`,
 		"0 0 3 * Foo *":                `field 5, the month, is "Foo"`,
-		"0 0 3 * * 7":                  `field 6, the day of the week, is "7"`,
+		"0 0 3 * * 7":                  `field 6, the day of the week, is "7": end of range (7) above maximum (6); Sunday is 0, or sun`,
 		"0 */0 3 * * *":                `field 2, the minute, is "*/0"`,
 		"0 -5 3 * * *":                 `field 2, the minute, is "-5"`,
 		"0 , 3 * * *":                  `field 2, the minute, is ","`,
