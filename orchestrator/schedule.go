@@ -168,11 +168,7 @@ func (s Schedule) validatePlay(m *Mistakes) {
 	} else {
 		m.absolute("playbook", s.Playbook)
 	}
-	for _, p := range s.Egress {
-		if p < 1 || p > 65535 {
-			m.Addf("--egress %d is not a TCP port (1 to 65535)", p)
-		}
-	}
+	m.egress(s.Egress)
 	for _, f := range s.SSHIdentities {
 		m.absolute("--ssh-identity", f)
 	}

@@ -7,16 +7,10 @@ import (
 	"github.com/exocomp/exocomp/orchestrator/rpc"
 )
 
-// SubmitPlaybook implements [rpc.Playbooks].
+// SubmitPlaybook implements [rpc.Playbooks]. What is wrong with the run, or with
+// the inventory, is refused now, and nothing is queued.
 func (d *Daemon) SubmitPlaybook(ctx context.Context, key, inventory string, spec orchestrator.JobSpec) (orchestrator.Job, error) {
 	spec.Schedule = ""
-	return d.submitPlaybook(ctx, key, inventory, spec, rpc.PeerFrom(ctx))
-}
-
-// submitPlaybook queues a playbook against a standing inventory, for a person or
-// for a schedule. What is wrong with it, or with the inventory, is refused now,
-// and nothing is queued.
-func (d *Daemon) submitPlaybook(ctx context.Context, key, inventory string, spec orchestrator.JobSpec, by orchestrator.Peer) (orchestrator.Job, error) {
 	if err := d.checkPlaybook(&spec); err != nil {
 		return orchestrator.Job{}, err
 	}
@@ -25,7 +19,7 @@ func (d *Daemon) submitPlaybook(ctx context.Context, key, inventory string, spec
 		return orchestrator.Job{}, err
 	}
 	return d.ledger.SubmitJob(ctx, orchestrator.NewJob{
-		Key: key, Kind: orchestrator.JobPlaybookRun, Workspace: row.Workspace, Spec: spec, By: by,
+		Key: key, Kind: orchestrator.JobPlaybookRun, Workspace: row.Workspace, Spec: spec, By: rpc.PeerFrom(ctx),
 	})
 }
 
