@@ -34,9 +34,14 @@ func TestGateWatch(t *testing.T) {
 	second := s.awaitWatched(first.ID)
 	s.holds(second.State == orchestrator.JobSucceeded, "so is what was saved while no daemon ran", second)
 
+	s.writeFile("infra/edge/main.tf", "module \"sub\" {\n  source = \"./sub\"\n}\n"+leaving("made", "true", 1))
+	half := s.awaitWatched(second.ID)
+	s.holds(half.State == orchestrator.JobFailed && strings.Contains(half.Failure.Message, "2 host(s) would leave tf:edge") &&
+		strings.Contains(s.ok("inventory", "show", "edge").stdout, "more"), "hosts leave for no checkout that is half done", half)
+
 	// Policy never applies every plan that a person asks for.
 	s.writeFile("infra/edge/sub/sub.tf", leaving("inner", "true", 0))
-	third := s.awaitWatched(second.ID)
+	third := s.awaitWatched(half.ID)
 	s.holds(third.State == orchestrator.JobFailed && third.Failure.Code == orchestrator.CodeRefused &&
 		strings.Contains(third.Failure.Message, "delete module.sub.terraform_data.inner[0]") &&
 		strings.Contains(third.Failure.Hint, "exocomp workspace apply edge"),
@@ -44,6 +49,7 @@ func TestGateWatch(t *testing.T) {
 	state, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
 	s.holds(err == nil && strings.Contains(string(state), "inner"), "nothing was destroyed", err)
 	s.ok("workspace", "apply", "edge", "--wait")
+	s.holds(!strings.Contains(s.ok("inventory", "show", "edge").stdout, "more"), "a person's apply does both")
 }
 
 // awaitWatched waits for the end of the watched apply after the one given.

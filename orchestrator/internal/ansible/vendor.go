@@ -36,6 +36,9 @@ func Vendor(ctx context.Context, install Install, requirements, into, scratch st
 		return orchestrator.Errorf(orchestrator.CodeFailed, "ansible-galaxy is missing: it is not beside %s", install.Path).
 			WithHint("install it there: it is part of ansible-core")
 	}
+	if err := refuseRoleNames(requirements, map[string]bool{}); err != nil {
+		return err
+	}
 	env := append(baseEnv(scratch, scratch, searchPath(install.Path, os.Getenv("PATH"))), network(os.Environ())...)
 	for _, kind := range []struct{ name, dir string }{{"role", vendoredRoles}, {"collection", vendoredCollections}} {
 		dir := filepath.Join(into, kind.dir)

@@ -33,6 +33,10 @@ func (p *Publisher) inventoryDir() string { return filepath.Join(p.DataDir, "art
 // KnownHostsPath returns where the pins are published.
 func (p *Publisher) KnownHostsPath() string { return filepath.Join(p.DataDir, "known_hosts") }
 
+// maxPublished bounds a published file that is read again: more than any ever
+// is. What is no regular file is not even waited for.
+const maxPublished = 256 << 20
+
 // Inventory publishes one inventory.
 func (p *Publisher) Inventory(_ context.Context, inv orchestrator.Inventory) error {
 	if err := durable.Mkdir(p.inventoryDir()); err != nil {
@@ -45,7 +49,7 @@ func (p *Publisher) Inventory(_ context.Context, inv orchestrator.Inventory) err
 func (p *Publisher) Pins(_ context.Context, pins []orchestrator.Pin) error {
 	path := p.KnownHostsPath()
 	now := hostkeys.KnownHosts(pins)
-	before, err := os.ReadFile(path)
+	before, err := durable.ReadRegular(path, maxPublished)
 	switch {
 	case err == nil && bytes.Equal(before, now):
 		return nil
@@ -53,7 +57,7 @@ func (p *Publisher) Pins(_ context.Context, pins []orchestrator.Pin) error {
 		if err := durable.WriteFile(path+".old", before, durable.PrivateFile); err != nil {
 			return err
 		}
-	case !errors.Is(err, fs.ErrNotExist):
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, durable.ErrNotRegular):
 		return fmt.Errorf("publish known_hosts: %w", err)
 	}
 	return write(path, now)
@@ -99,7 +103,7 @@ const (
 // State compares the published copy with the ledger's row. A copy that cannot
 // be read differs.
 func (p *Publisher) State(inv orchestrator.Inventory) State {
-	content, err := os.ReadFile(p.InventoryPath(inv.Workspace))
+	content, err := durable.ReadRegular(p.InventoryPath(inv.Workspace), maxPublished)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Missing

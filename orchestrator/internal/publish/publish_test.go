@@ -10,6 +10,7 @@ import (
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/durable"
 	"github.com/exocomp/exocomp/orchestrator/internal/publish"
+	"golang.org/x/sys/unix"
 )
 
 func inventory(workspace, content string) orchestrator.Inventory {
@@ -151,5 +152,30 @@ func TestRemoveTakesAnInventoryBack(t *testing.T) {
 	}
 	if _, err := os.Stat(p.InventoryPath("edge")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file is still there: %v", err)
+	}
+}
+
+func TestWhatIsNoFileIsNotWaitedFor(t *testing.T) {
+	p := &publish.Publisher{DataDir: t.TempDir()}
+	inv := inventory("edge", `{"all":{}}`)
+	if err := p.All(t.Context(), []orchestrator.Inventory{inv}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{p.InventoryPath("edge"), p.KnownHostsPath()} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Verify(inv); !errors.Is(err, orchestrator.ErrRefused) || !strings.Contains(err.Error(), "differs from the ledger") {
+		t.Errorf("a pipe in place of the file: %v", err)
+	}
+	if err := p.All(t.Context(), []orchestrator.Inventory{inv}, []orchestrator.Pin{pin("a")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Verify(inv); err != nil {
+		t.Errorf("published again: %v", err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -50,6 +52,9 @@ func (a *attempt) captureInto(ctx context.Context, out *orchestrator.Outcome) er
 		return err
 	}
 	out.Warnings = append(append(out.Warnings, inv.Warnings...), warnings...)
+	if err := a.refuseLeaving(ctx, inv.HostNames()); err != nil {
+		return err
+	}
 	retire, err := a.leaving(ctx, hosts)
 	if err != nil {
 		return err
@@ -90,6 +95,28 @@ func (a *attempt) grants(hosts []inventory.Host) ([]string, error) {
 		return nil, orchestrator.Errorf(orchestrator.CodeRefused, "%w", err)
 	}
 	return nil, nil
+}
+
+// refuseLeaving refuses to let hosts leave the inventory, and with them their
+// pins, for a change that nobody asked to be applied: a checkout that is half
+// done lacks outputs, and a host that comes back is trusted on first use.
+func (a *attempt) refuseLeaving(ctx context.Context, names []string) error {
+	if !a.Job.Spec.Watched {
+		return nil
+	}
+	standing, err := a.Ledger.Inventory(ctx, a.Job.Workspace)
+	if errors.Is(err, orchestrator.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	leave := slices.DeleteFunc(slices.Clone(standing.Hosts), func(h string) bool { return slices.Contains(names, h) })
+	if len(leave) == 0 {
+		return nil
+	}
+	return orchestrator.Errorf(orchestrator.CodeRefused, "by the changed configuration %d host(s) would leave %s, which is not done unasked: %s",
+		len(leave), standing.Name(), strings.Join(leave, ", ")).
+		WithHint("if it is right: exocomp workspace refresh %s", a.Job.Workspace)
 }
 
 // leaving returns the pins that hosts of the captured inventory refer to no
