@@ -63,29 +63,3 @@ func TestFailureOfAPlayIsExplainedAndResumed(t *testing.T) {
 	refused := s.fails(4, []string{"succeeded"}, "provision", "resume", "edge")
 	s.assertSentence(refused)
 }
-
-// What only the configuration can correct is corrected there: the hint's own
-// commands go on with it. So is a mistake in the playbook, which is told by the
-// person's own file.
-func TestFailureOfAnInventoryIsCorrectedAndResumed(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.start()
-	s.infra("edge", map[string]vars{})
-	site := s.writeFile("plays/site.yml", "- hosts: tf:edge\n  gather_facts: false\n  tasks: no: list\n")
-	r, run := s.provision("edge", site)
-	hint := run.Steps[1].Failure.Hint
-	s.holds(r.code == 4 && strings.HasSuffix(hint, "then: exocomp workspace apply edge --wait && exocomp provision resume edge") &&
-		!strings.Contains(r.String(), "then  exocomp"), "the one hint is to apply and to resume", hint, r)
-
-	s.infra("edge", thisMachine())
-	s.ok("workspace", "apply", "edge", "--wait")
-	r = s.cli("provision", "resume", "edge", "--wait")
-	play := s.run("edge").Steps[3]
-	s.holds(r.code == 1 && play.State == orchestrator.StepFailed, "steps 2 and 3 take the new inventory", r)
-	s.holds(strings.Contains(play.Failure.Message, site+", line 3, column ") && strings.Contains(play.Failure.Message, "mapping values are not allowed") &&
-		strings.HasSuffix(play.Failure.Hint, "then: exocomp provision resume edge"), "the mistake is named with file, line and column", play.Failure)
-
-	s.writeFile("plays/site.yml", "- hosts: tf:edge\n  gather_facts: false\n  tasks:\n    - raw: 'true'\n")
-	s.ok("provision", "resume", "edge", "--wait")
-}

@@ -71,28 +71,3 @@ func TestGateManInTheMiddle(t *testing.T) {
 	s.ok("provision", "resume", "edge", "--wait")
 	s.holds(s.fileOn(web1, "/root/played") == "played\n", "with him gone, resume plays the real host", s.fileOn(web1, "/root/played"))
 }
-
-// TestGateStatedKey: the inventory says which key the host has.
-func TestGateStatedKey(t *testing.T) {
-	t.Parallel()
-	s := newLabSite(t)
-	web1, web2 := s.host("web1"), s.host("web2")
-	s.start()
-	stated := func(key string) map[string]vars {
-		return map[string]vars{"web1": hostVars(web1, vars{"exocomp_host_key": key})}
-	}
-	s.workspace("edge", stated(web2.PublicHostKey(nethost.ED25519)))
-	play := s.playbook("site", rawPlay("tf:edge", "true"))
-	r, run := s.provision("edge", play, s.lightly()...)
-	s.holdsRefused(r, run, web1, 0, web2.HostKeyFingerprint(nethost.ED25519))
-	s.holds(len(s.pins()) == 0, "a key that contradicts exocomp_host_key is not pinned", s.pins())
-	forced := s.cli("host", "onboard", "--rotate", "edge/web1", "--wait", "--ssh-identity", s.lab.Key().Path)
-	s.holds(forced.code != 0 && len(web1.Logins()) == 0, "nor does --rotate accept it", forced)
-
-	// of the type that would not be chosen on first use
-	s.writeHosts("edge", stated(web1.PublicHostKey(nethost.ECDSA)))
-	run = s.converge("edge", play, s.lightly()...)
-	pins := s.pins()
-	s.holds(len(pins) == 1 && pins[0].Source == orchestrator.PinStated && pinned(pins, web1.HostKeyFingerprint(nethost.ECDSA)),
-		"the right stated key is pinned as stated, and plays verify it", pins, run)
-}

@@ -117,36 +117,3 @@ func TestLostCreatesBarEveryApplyUntilImported(t *testing.T) {
 	made.ran(1)
 	slow.ran(1)
 }
-
-// The supervisor alone dies, then another with its daemon. Each time tofu is
-// told to end and saves its state, so the next attempt goes on where it was.
-func TestLostSupervisorEndsTofuInOrder(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.start()
-	made, slow := s.gate("made"), s.gate("slow")
-	dir := s.infra("edge", thisMachine(),
-		resource("made", made.count()), resource("slow", slow.line(), "terraform_data.made"))
-	run := s.submit("edge", s.playbook("site", rawPlay("tf:edge", "true")))
-	slow.await(1)
-	s.supervised().Supervisor.kill(t)
-	slow.await(2)
-	if state := s.tofu(dir, "state", "list", "-no-color"); !strings.Contains(state, "terraform_data.made") {
-		t.Errorf("the first attempt's state was not saved: %s", state)
-	}
-	running := s.supervised()
-	s.daemon.kill()
-	running.Supervisor.kill(t)
-	if !running.Tool.alive() {
-		t.Error("tofu died with its supervisor")
-	}
-	s.start()
-	slow.await(3)
-	slow.open()
-	s.wantAttempts(s.awaitRun(string(run)), [4]int{3, 1, 1, 1}, [4]int{2, 0, 0, 0})
-	made.ran(1)
-	if lost := s.lost("edge"); len(lost) != 0 {
-		t.Errorf("suspected: %+v", lost)
-	}
-	s.assertClean()
-}

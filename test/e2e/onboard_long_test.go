@@ -52,3 +52,30 @@ func TestLongGateHostOnboard(t *testing.T) {
 
 	s.fails(2, []string{"nobody", "exocomp inventory show"}, "host", "onboard", "edge/nobody")
 }
+
+// TestLongGateOnboardPlaybook: an onboarding playbook of one's own gets the whole
+// fleet key, and its hosts keep the inventory's login.
+func TestLongGateOnboardPlaybook(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	web1 := s.host("web1")
+	s.start()
+	s.workspace("edge", map[string]vars{"web1": hostVars(web1)})
+	own := s.playbook("own", `- hosts: tf:edge
+  gather_facts: false
+  tasks:
+    - name: Keep what was given
+      ansible.builtin.copy:
+        content: "{{ exocomp_user }}\n{{ exocomp_fleet_pubkey }}\n"
+        dest: /root/given
+        mode: "0600"
+`)
+	play := s.playbook("site", rawPlay("tf:edge", "id -un >>/root/played"))
+	run := s.converge("edge", play, "--onboard-playbook", own)
+	fleet := s.ok("host", "fleet-key").stdout
+	s.holds(s.fileOn(web1, "/root/given") == "exocomp\n"+fleet, "--onboard-playbook gets exocomp_user and exocomp_fleet_pubkey whole",
+		s.fileOn(web1, "/root/given"), fleet)
+	s.holds(run.Spec.OnboardPlaybook != nil && run.Spec.OnboardPlaybook.Path == own, "the run records the playbook", run.Spec)
+	s.holdsInventoryLogin(web1, "edge", "web1")
+	s.holds(s.fileOn(web1, "/root/played") == "root\n", "the play logs in as the inventory says", s.fileOn(web1, "/root/played"))
+}

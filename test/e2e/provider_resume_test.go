@@ -3,7 +3,6 @@ package e2e
 import (
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/exocomp/exocomp/orchestrator"
@@ -67,31 +66,4 @@ func (s *site) leaves() []orchestrator.Job {
 	return slices.DeleteFunc(jsonOf[[]orchestrator.Job](s, "jobs", "list"), func(j orchestrator.Job) bool {
 		return j.Kind != orchestrator.JobLeavePlay
 	})
-}
-
-// TestGateProviderPreventDestroy: where tofu refuses the replacement, what the
-// first error names makes it an update.
-func TestGateProviderPreventDestroy(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.start()
-	r := s.root("main")
-	play := s.gate("play")
-	disk := filepath.Join(s.dir, "disk")
-	r.provision(attrs{
-		"workspace": "edge", "playbook": s.playbook("site", rawPlay("tf:edge", needs(disk), play.count())), "inventory": thisMachine(),
-	})
-	config := r.s.read(filepath.Join(r.dir, "main.tf"))
-	r.write("main.tf", strings.TrimSuffix(config, "}\n")+"  lifecycle {\n    prevent_destroy = true\n  }\n}\n")
-
-	r.applyFails("failed at step 4, ansible-play", "no disk here", "`tofu untaint ADDRESS`", "with "+address)
-	s.writeFile("disk", "")
-	r.applyFails("nstance cannot be destroyed", address)
-	play.ran(0)
-	r.ok("untaint", address)
-	done := r.actions()
-	s.holds(done[address] == "update", "after tofu untaint the apply is an update", done)
-	s.holdsRuns("edge", 1, "which takes the same run up")
-	play.ran(1)
-	r.holdsEmpty("after it")
 }

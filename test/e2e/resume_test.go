@@ -80,36 +80,3 @@ func TestResumeOfSomeHostsAndFromAStep(t *testing.T) {
 	applies.ran(1)
 	s.fails(4, []string{string(next.ID)}, "provision", "resume", string(run.ID), "--from", "ansible-play")
 }
-
-// A standalone job that a crash cut short waits for a person, however often the
-// daemon starts, and redrive runs it again.
-func TestResumeOfAStandaloneJobIsARedrive(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.start()
-	s.infra("edge", thisMachine())
-	s.ok("workspace", "apply", "edge", "--wait")
-	play := s.gate("play")
-	id := strings.TrimSpace(s.ok("playbook", "run", s.playbook("site", rawPlay("tf:edge", play.line())), "--inventory", "tf:edge").stdout)
-	play.await(1)
-	s.crashEverything()
-	interrupted := func() {
-		t.Helper()
-		j := s.job(id)
-		s.holds(j.State == orchestrator.JobInterrupted && j.RedrivenBy == "" && strings.Contains(j.Failure.Hint, "exocomp jobs redrive "+id),
-			"the job is interrupted and says what to type", j)
-	}
-	s.awaitJob(id)
-	interrupted()
-	s.crash()
-	interrupted()
-	play.ran(1)
-
-	play.open()
-	s.ok("jobs", "redrive", id, "--wait")
-	play.ran(2)
-	j := s.job(id)
-	again := s.job(string(j.RedrivenBy))
-	s.holds(again.Redrives == j.ID && again.State == orchestrator.JobSucceeded && again.Attempt.Number == 2, "redrive runs it once more", again)
-	s.assertClean()
-}
