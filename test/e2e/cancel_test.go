@@ -79,41 +79,6 @@ func TestCancelEndsEveryToolInOrder(t *testing.T) {
 	s.assertClean()
 }
 
-// SIGTERM ends the daemon at once and leaves a running play alone; the next
-// daemon adopts it. Nothing of that is a crash or another attempt, not even in
-// the SSH wait, which the daemon does itself.
-func TestCancelOfTheDaemonLeavesJobsAlone(t *testing.T) {
-	t.Parallel()
-	s := newLabSite(t)
-	s.start()
-	c := s.stoppingChain(func(g gate) string { return resource("slow", g.line()) })
-	c.apply.await(1)
-	running := s.supervised()
-	s.stop()
-	if s.daemon.err != nil {
-		t.Errorf("the daemon ended with %v", s.daemon.err)
-	}
-	if !running.Supervisor.alive() || !running.Tool.alive() {
-		t.Error("the tool did not outlive the daemon")
-	}
-	s.start()
-	s.awaitAdopted(c.run, orchestrator.StepTofuApply, 1)
-	c.apply.open()
-	s.awaitStep(c.run, orchestrator.StepSSHWait, 1)
-	s.stop()
-	s.start()
-	if err := c.host.StartSSHD(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c.onboard.open()
-	c.play.open()
-	s.wantAttempts(s.awaitRun(string(c.run)), [4]int{1, 1, 1, 1}, [4]int{})
-	c.apply.ran(1)
-	c.onboard.ran(1)
-	c.play.ran(1)
-	s.assertClean()
-}
-
 // Who waits for a run is served through a crash of the daemon, may leave, and
 // may give up; the run goes on.
 func TestCancelOfAWaitLeavesTheRunAlone(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/test/nethost"
@@ -115,4 +116,40 @@ func TestLongGateStatedKey(t *testing.T) {
 	pins := s.pins()
 	s.holds(len(pins) == 1 && pins[0].Source == orchestrator.PinStated && pinned(pins, web1.HostKeyFingerprint(nethost.ECDSA)),
 		"the right stated key is pinned as stated, and plays verify it", pins, run)
+}
+
+// TestLongGateManInTheMiddle: somebody takes the host's place between its
+// onboarding and its play. He lets anybody in; nobody comes.
+func TestLongGateManInTheMiddle(t *testing.T) {
+	t.Parallel()
+	s := newLabSite(t)
+	web1 := s.host("web1")
+	// The play's intent is durable and nothing of it has started.
+	crash := s.start("EXOCOMP_FAULT=after-intent:ansible-play")
+	s.workspace("edge", map[string]vars{"web1": hostVars(web1)})
+	play := s.playbook("site", rawPlay("tf:edge", "echo played >>/root/played"))
+	id := string(s.submit("edge", play, s.lightly()...))
+	select {
+	case <-crash.exited:
+	case <-time.After(2 * patience):
+		t.Fatalf("the daemon does not crash; the run: %+v", s.run(id))
+	}
+	mallory, err := s.lab.MITM(t.Context(), web1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	run := s.awaitRun(id)
+	play4 := run.Steps[3]
+	s.holds(run.Steps[2].State == orchestrator.StepSucceeded && play4.State == orchestrator.StepFailed,
+		"a man in the middle at play time fails step 4", run)
+	s.holds(len(mallory.Logins()) == 0, "nobody logged in to him", mallory.Logins())
+	s.holds(play4.Failure != nil && strings.Contains(play4.Failure.Message, "web1") && strings.Contains(play4.Failure.Hint, "exocomp host onboard --rotate"),
+		"the failure names the host and says that its key is another", play4.Failure)
+	if err := mallory.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.holds(s.fileOn(web1, "/root/played") == "", "the play did not run on the host")
+	s.ok("provision", "resume", "edge", "--wait")
+	s.holds(s.fileOn(web1, "/root/played") == "played\n", "with him gone, resume plays the real host", s.fileOn(web1, "/root/played"))
 }

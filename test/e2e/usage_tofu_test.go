@@ -62,30 +62,6 @@ func TestUsageWithoutTools(t *testing.T) {
 	applies.ran(1)
 }
 
-func TestUsageOfAConfigurationThatCannotBePlanned(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.start()
-	s.infra("edge", thisMachine())
-	play := s.playbook("p", rawPlay("tf:edge", "true"))
-	config := filepath.Join("infra", "edge", "main.tf")
-	good := s.read(filepath.Join(s.dir, config))
-
-	s.writeFile(config, "\n\noutput \"hosts\" {\n  value = terraform_data.none.output\n}\n")
-	s.failsStep1(1, []string{"tofu plan", "main.tf:4", "terraform_data"}, "provision", "run", "edge", play, "--wait")
-	s.writeFile(config, "output \"hosts\" {\n  value = {\n")
-	s.failsStep1(1, []string{"main.tf:"}, "provision", "resume", "edge", "--wait")
-	s.writeFile(config, "variable \"size\" {}\n"+good)
-	s.failsStep1(1, []string{"main.tf:1", "size"}, "provision", "resume", "edge", "--wait")
-	s.writeFile(config, good)
-	s.ok("provision", "resume", "edge", "--wait")
-
-	// As a job of its own: the same words.
-	s.writeFile(config, "output \"hosts\" {\n  value = local.none\n}\n")
-	r := s.cli("workspace", "apply", "edge", "--wait")
-	s.holds(r.code == 1 && strings.Contains(r.stdout, "main.tf:2"), "workspace apply names the place, too", r)
-}
-
 func TestUsageOfAWorkspaceAtWork(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -31,34 +31,6 @@ func (b *bench) verify(t *testing.T, seed, user string, hosts map[string]*nethos
 	return b.run(t, Input{Playbook: Playbook{Seed: seed}, Inventory: inventory, KnownHosts: pins})
 }
 
-func TestVerifyFailsWithoutSudo(t *testing.T) {
-	lab := nethosttest.Lab(t)
-	b := newBench(t, lab)
-	hosts := map[string]*nethost.Host{
-		"web1": nethosttest.Host(t, lab, nethost.HostOptions{Name: "web1", User: "debian"}),
-	}
-	if r := b.verify(t, seeds.VerifyLogin, "debian", hosts); r.err != nil {
-		t.Fatalf("the inventory's user logs in, and the verdict is: %v", r.err)
-	}
-	if r := b.verify(t, seeds.Verify, "debian", hosts); r.err != nil {
-		t.Fatalf("the user has sudo, and the verdict is: %v", r.err)
-	}
-	wantOnHost(t, hosts["web1"], "", "rm", "/etc/sudoers.d/debian")
-	r := b.verify(t, seeds.Verify, "debian", hosts)
-	wantCode(t, r.err, orchestrator.CodeFailed, "Log in and become root without a password", "web1", "password is required")
-	r = b.verify(t, seeds.Verify, "exocomp", hosts)
-	wantCode(t, r.err, orchestrator.CodeFailed, "could not reach web1", "Permission denied")
-}
-
-func TestOnboardRefusesALinkInPlaceOfTheKeys(t *testing.T) {
-	lab := nethosttest.Lab(t)
-	b := newBench(t, lab)
-	h := nethosttest.Host(t, lab, nethost.HostOptions{Name: "web1"})
-	wantOnHost(t, h, "", "sh", "-c", "useradd -m exocomp && install -d -o exocomp -m 700 /home/exocomp/.ssh && ln -s /etc/motd /home/exocomp/.ssh/authorized_keys")
-	r := b.onboard(t, map[string]*nethost.Host{"web1": h}, nil)
-	wantCode(t, r.err, orchestrator.CodeFailed, `task "Refuse links in place of the user's keys" failed on web1`, "/home/exocomp/.ssh/authorized_keys is a symbolic link")
-}
-
 // takeSudoAway removes the package and leaves it in an archive on the host
 // itself, for a test host reaches no other.
 const takeSudoAway = `
