@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func TestInsistingOnADaemonThatIsAway(t *testing.T) {
 		"there":                 {patience: long, answers: []error{nil}},
 		"back after a restart":  {stopped: true, patience: long, answers: []error{nil}, tries: true},
 		"away during the call":  {patience: long, answers: []error{cut, nil}, tries: true},
-		"away for good":         {patience: 150 * time.Millisecond, answers: []error{cut, cut, cut}, want: orchestrator.ErrUnavailable, tries: true},
+		"away for good":         {patience: 2 * time.Second, answers: slices.Repeat([]error{cut}, 20), want: orchestrator.ErrUnavailable, tries: true},
 		"no patience":           {answers: []error{cut}, want: orchestrator.ErrUnavailable},
 		"another mistake":       {patience: long, answers: []error{refused}, want: orchestrator.ErrRefused},
 		"not known where it is": {unknown: true, patience: long, want: orchestrator.ErrUnavailable},
@@ -90,7 +91,11 @@ func TestInsistingOnADaemonThatIsAway(t *testing.T) {
 				t.Errorf("called %d times, want %d", calls, len(c.answers))
 			}
 			if c.tries {
-				<-said
+				select {
+				case <-said:
+				case <-time.After(time.Minute):
+					t.Error("the log does not say that it is tried again")
+				}
 			} else if tried {
 				t.Error("it was tried again")
 			}
