@@ -243,6 +243,33 @@ func TestWorkOfTheDaemonItselfIsRearmedAfterACrash(t *testing.T) {
 	}
 }
 
+// A standalone job has no attempt after this one: it goes on itself, but not for
+// ever.
+func TestAStandaloneJobIsBegunAgainWhereNoToolWas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Kind = orchestrator.JobPlaybookRun
+	q := w.queue()
+	if err := q.update(func(r *row) error { r.State = orchestrator.JobRunning; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	cfg := w.config(q)
+	cfg.Handler = w
+	a := newAttempt(cfg, w.job(), nil)
+	for n := range orchestrator.MaxCrashes - 2 {
+		if !a.mayBeginAgain() {
+			t.Fatalf("crash %d ends it, want %d", n+1, orchestrator.MaxCrashes)
+		}
+	}
+	runPool(t, cfg, func() { w.finished(t) })
+	if r, err := q.read(); err != nil || r.State != orchestrator.JobSucceeded || len(r.Rearmed) > 0 || r.Finishes != 1 {
+		t.Errorf("the job is %+v (%v), want its one attempt to succeed", r, err)
+	}
+	if a.mayBeginAgain() {
+		t.Errorf("crash %d does not end it", orchestrator.MaxCrashes)
+	}
+}
+
 func TestStaleWorkDirectoriesAreRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -2,8 +2,10 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -183,8 +185,9 @@ func (p *Pool) close(a *Attempt, what string, err error) {
 
 // recover takes up the jobs that an earlier daemon left running, and removes
 // what is left of others. Where a supervised tool was begun, or that daemon
-// ended in order, the handler is called again for the same attempt; work of a
-// daemon that crashed is re-armed.
+// ended in order, the handler is called again for the same attempt; so it is for
+// a standalone job, whose attempt is its only one. A step of which a daemon that
+// crashed had begun no tool is re-armed.
 func (p *Pool) recover(ctx context.Context) error {
 	running, err := p.cfg.Queue.RunningJobs(ctx)
 	if err != nil {
@@ -206,9 +209,43 @@ func (p *Pool) recover(ctx context.Context) error {
 		if err := a.sweep(); err != nil {
 			a.slog.Error("end what the job left", "err", err)
 		}
+		if job.Kind != orchestrator.JobStep && a.mayBeginAgain() {
+			p.start(ctx, job)
+			continue
+		}
 		p.interrupt(ctx, a, "the daemon ended while it did the work itself", true)
 	}
 	return nil
+}
+
+// beganAgainFile counts, in an attempt's control directory, how often it was
+// begun again after a crash of the daemon that had begun no tool of it.
+const beganAgainFile = "begun-again"
+
+// mayBeginAgain counts one more beginning of a standalone job's attempt, durably,
+// and reports whether it is within the bound of a step: a job that ends every
+// daemon must end too. Where it cannot be counted, it is not begun.
+func (a *Attempt) mayBeginAgain() bool {
+	path := filepath.Join(a.ControlDir, beganAgainFile)
+	var n int
+	if err := readJSON(path, &n); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		a.slog.Error("count how often the job was begun again", "err", err)
+		return false
+	}
+	if n++; n >= orchestrator.MaxCrashes {
+		return false
+	}
+	doc, err := json.Marshal(n)
+	if err == nil {
+		err = durable.Mkdir(a.ControlDir)
+	}
+	if err == nil {
+		err = durable.WriteFile(path, doc, durable.PrivateFile)
+	}
+	if err != nil {
+		a.slog.Error("count how often the job was begun again", "err", err)
+	}
+	return err == nil
 }
 
 // removeStale removes the raw files and work directories of attempts that are not

@@ -72,6 +72,7 @@ type world struct {
 	Data, Runtime, Scratch string
 	Phases                 []phaseSpec
 	NoCgroups              bool
+	Kind                   orchestrator.JobKind // empty: a step
 }
 
 // phaseSpec is a tool of the test daemon: a script for /bin/sh.
@@ -140,6 +141,12 @@ func (w *world) noLeftovers(t *testing.T) {
 }
 
 func (w *world) job() orchestrator.Job {
+	if w.Kind != "" {
+		return orchestrator.Job{
+			ID: "job_1", Kind: w.Kind, State: orchestrator.JobQueued,
+			Attempt: orchestrator.Attempt{Number: 1, ID: w.attemptID(1), Token: w.token()},
+		}
+	}
 	return orchestrator.Job{
 		ID: "job_1", Kind: orchestrator.JobStep, StepKind: orchestrator.StepTofuApply, State: orchestrator.JobQueued,
 		Attempt: orchestrator.Attempt{Number: 1, ID: w.attemptID(1), Token: w.token()},
