@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/exocomp/exocomp/orchestrator"
 	"github.com/exocomp/exocomp/orchestrator/internal/durable"
@@ -119,9 +120,12 @@ func linkDirectory(dir string, maybeWorkspace bool) error {
 	case info.Mode().Perm()&0o002 != 0:
 		return orchestrator.Errorf(orchestrator.CodeRefused, "everybody may write into %s: Ansible reads no ansible.cfg there, and would not fail closed", dir).
 			WithHint("%s", orchestrator.ShellCommand("chmod", "o-w", dir))
-	default:
-		return nil
 	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() && st.Uid != 0 {
+		return orchestrator.Errorf(orchestrator.CodeRefused, "%s belongs to uid %d, who could exchange what Ansible executes there as you", dir, st.Uid).
+			WithHint("link as that user, or into a directory of your own")
+	}
+	return nil
 }
 
 // linkable refuses a workspace that is not there; the note says what else keeps

@@ -126,6 +126,13 @@ func TestLinkRenewsItsOwn(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+	for section, setting := range map[string]string{"[defaults]": "transport = paramiko", "[ssh_connection]": "ssh_executable = /usr/local/bin/other"} {
+		text := strings.Replace(mine, section+"\n", section+"\n"+setting+"\n", 1)
+		write(text)
+		if got := link(); got.code != exitRefused || look(t, dir)["ansible.cfg"] != text || !strings.Contains(got.err, section+" "+setting) {
+			t.Errorf("%s: %+v", setting, got)
+		}
+	}
 	write("")
 	if got := link(); !strings.Contains(got.err, "[inventory] any_unparsed_is_failed = True") {
 		t.Errorf("%+v", got)
@@ -155,6 +162,15 @@ func TestLinkTouchesNothingOfOthers(t *testing.T) {
 	}
 	if got := run(t, d, "inventory", "link", "tf:edge", open); got.code != exitRefused || !strings.Contains(got.err, "everybody may write") || len(look(t, open)) != 0 {
 		t.Errorf("where Ansible reads no ansible.cfg: %+v", got)
+	}
+	if os.Geteuid() == 0 { // else there is no giving away
+		foreign := linkDir(t)
+		if err := os.Chown(foreign, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+		if got := run(t, d, "inventory", "link", "tf:edge", foreign); got.code != exitRefused || !strings.Contains(got.err, "belongs to uid 65534") || len(look(t, foreign)) != 0 {
+			t.Errorf("into somebody else's directory: %+v", got)
+		}
 	}
 	dir = linkDir(t)
 	if got := run(t, d, "inventory", "link", "tf:nope", dir); got.code != exitUsage || len(look(t, dir)) != 0 {

@@ -127,12 +127,30 @@ func configMissing(path, config string) (bool, error) {
 	if _, text, ok := strings.Cut(string(data), "\n"); ok && signed(text) == string(data) {
 		return true, nil
 	}
-	lacks := lacking(ansible.Settings(string(data)), ansible.Settings(config))
+	own := ansible.Settings(string(data))
+	if beside := bypassing(own); len(beside) > 0 {
+		return false, orchestrator.Errorf(orchestrator.CodeRefused, "%s is yours, and reaches hosts by what does not know the pins:\n%s", path, strings.Join(beside, "\n")).
+			WithHint("take it out there, or link into another directory")
+	}
+	lacks := lacking(own, ansible.Settings(config))
 	if len(lacks) == 0 {
 		return false, nil
 	}
 	return false, orchestrator.Errorf(orchestrator.CodeRefused, "%s is yours, and lacks what makes Ansible fail closed:\n%s", path, strings.Join(lacks, "\n")).
 		WithHint("add it there, or link into another directory")
+}
+
+// bypassing lists the settings by which another program than ssh itself would
+// connect, to which the options that verify host keys mean nothing.
+func bypassing(has map[string]map[string]string) []string {
+	var lines []string
+	if v := has["defaults"]["transport"]; v != "" && v != "ssh" && v != "smart" {
+		lines = append(lines, "[defaults] transport = "+v)
+	}
+	if v := has["ssh_connection"]["ssh_executable"]; v != "" && v != "ssh" {
+		lines = append(lines, "[ssh_connection] ssh_executable = "+v)
+	}
+	return lines
 }
 
 // lacking lists the needed settings that has does not have as want has them.
