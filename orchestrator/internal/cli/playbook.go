@@ -8,6 +8,7 @@ import (
 	"github.com/exocomp/exocomp/orchestrator/playbook"
 	"github.com/exocomp/exocomp/orchestrator/rpc"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func (a *app) playbookCommand() *cobra.Command {
@@ -37,10 +38,7 @@ one of the snapshot, named from the playbook's directory.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&inventory, "inventory", "", "the standing `inventory`, tf:WORKSPACE; required")
-	fl.IntSliceVar(&spec.Egress, "egress", nil, "TCP `port` that the play needs besides 22, recorded with the job; may be repeated")
-	fl.StringArrayVar(&identities, "ssh-identity", nil, "private key `file` on the daemon's host to log in with; may be repeated")
-	fl.BoolVar(&spec.NoAdmit, "no-admit", false, "admit no host: fail naming those that are not admitted")
-	fl.BoolVar(&spec.KeepGoing, "keep-going", false, "play against the other hosts where one cannot be admitted")
+	playFlags(fl, &spec.Egress, &identities, &spec.NoAdmit, &spec.KeepGoing)
 	wait := waitFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := playbookMistakes(inventory, args[0]); err != nil {
@@ -65,6 +63,14 @@ one of the snapshot, named from the playbook's directory.`,
 		})
 	}
 	return c
+}
+
+// playFlags declares the flags of a play outside a chain, now or by schedule.
+func playFlags(f *pflag.FlagSet, egress *[]int, identities *[]string, noAdmit, keepGoing *bool) {
+	f.IntSliceVar(egress, "egress", nil, "TCP `port` that the play needs besides 22, recorded with the job; may be repeated")
+	f.StringArrayVar(identities, "ssh-identity", nil, "private key `file` on the daemon's host to log in with; may be repeated")
+	f.BoolVar(noAdmit, "no-admit", false, "admit no host: fail naming those that are not admitted")
+	f.BoolVar(keepGoing, "keep-going", false, "play against the other hosts where one cannot be admitted")
 }
 
 // playbookMistakes reports together what is wrong before a daemon is asked.

@@ -49,10 +49,7 @@ the workspace is active it is skipped. Adding a name again replaces its settings
 	fl.StringVar(&target, "target", "", "the standing `inventory`, tf:WORKSPACE; required")
 	fl.StringVar(&s.Timezone, "timezone", "", "`zone` in which the fields count, such as Europe/Berlin (default: that of the daemon's machine)")
 	fl.StringVar(&s.ConcurrencyKey, "concurrency-key", "", "`key` that schedules may share, so that they never overlap; the inventory's name is one by itself")
-	fl.IntSliceVar(&s.Egress, "egress", nil, "TCP `port` that the play needs besides 22, recorded with the job; may be repeated")
-	fl.StringArrayVar(&s.SSHIdentities, "ssh-identity", nil, "private key `file` on the daemon's host to log in with; may be repeated")
-	fl.BoolVar(&s.NoAdmit, "no-admit", false, "admit no host: fail naming those that are not admitted")
-	fl.BoolVar(&s.KeepGoing, "keep-going", false, "play against the other hosts where one cannot be admitted")
+	playFlags(fl, &s.Egress, &s.SSHIdentities, &s.NoAdmit, &s.KeepGoing)
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		s.Name, s.Kind = args[0], orchestrator.ScheduleKind(kind)
