@@ -18,9 +18,8 @@ const planGrowth = 1.25
 // and the provider as processes: over a state that has them all, without and
 // with a change.
 //
-// It fails where a plan of a thousand hosts is over its limit, both by the clock
-// and by the processor time of tofu and the provider together: other load on the
-// machine is not the plan's. The fastest plan counts.
+// It fails where the fastest plan of a thousand hosts is over its limit. Other load
+// on the machine counts, so leave it alone meanwhile.
 func BenchmarkPlan(b *testing.B) {
 	cost := map[string]map[int]time.Duration{"unchanged": {}, "changed": {}}
 	for _, hosts := range []int{250, 500, 1000} {
@@ -69,7 +68,7 @@ func benchmarkPlan(b *testing.B, s *site, colour string, hosts int) time.Duratio
 	}
 	b.ReportMetric(fastest.Seconds(), "fastest-s")
 	b.ReportMetric(cheapest.Seconds(), "cheapest-cpu-s")
-	if hosts == 1000 && min(fastest, cheapest) > planLimit {
+	if hosts == 1000 && fastest > planLimit {
 		b.Errorf("the fastest plan took %s, the cheapest %s of processor time; the limit is %s", fastest, cheapest, planLimit)
 	}
 	return cheapest
